@@ -48,26 +48,26 @@ class MpplanError(Exception):
     """One sentence without a full stop; a `Message` until it is translated into text."""
     hint: str | Message | None
     """The next action, or None if there is nothing useful to say; a `Message` until it is translated into text."""
-    told: Message | None
+    original_message: Message | None
     """The original `Message` of `message`, kept after translation; None if it was plain text."""
-    advised: Message | None
+    original_hint: Message | None
     """The original `Message` of `hint`, kept after translation; None if it was plain text."""
 
     def __init__(self, message: str | Message, *, hint: str | Message | None = None) -> None:
         super().__init__(message)
         self.message, self.hint = message, hint
-        self.told = message if isinstance(message, Message) else None
-        self.advised = hint if isinstance(hint, Message) else None
+        self.original_message = message if isinstance(message, Message) else None
+        self.original_hint = hint if isinstance(hint, Message) else None
 
     @property
     def key(self) -> str | None:
         """Key that identifies the mistake for a program, for example `error.too_dear`; None for plain text."""
-        return None if self.told is None else self.told.key
+        return None if self.original_message is None else self.original_message.key
 
     @property
     def values(self) -> dict[str, MessageValue]:
         """Values of the message by name, in the unit with which the name ends; empty for plain text."""
-        return {} if self.told is None else dict(self.told.values)
+        return {} if self.original_message is None else dict(self.original_message.values)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickle and copy without `__init__`, whose arguments differ between classes and are not all kept."""
@@ -137,8 +137,8 @@ class NoPlanError(MpplanError):
     """No plan is feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
 
     exit_code = 8
-    told: Message
-    advised: Message
+    original_message: Message
+    original_hint: Message
     enough: EnoughBudget | None
     """A budget that would be enough if only money is short; None if something else is."""
 

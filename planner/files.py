@@ -90,8 +90,8 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
     try:
         return read_bytes(path, most_bytes=most_bytes).decode("utf-8-sig")
     except UnicodeDecodeError:
-        shown = path.name if name is None else name
-        raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
+        display_name = path.name if name is None else name
+        raise InputFileError(f"{display_name}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> MpplanError:

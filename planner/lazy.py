@@ -29,7 +29,7 @@ else:
         """
         if not options.get("frozen") or any(options.get(name) for name in NOT_LAZY) or not options.get("init", True):
             return dataclasses.dataclass(cls, **options)
-        return (lambda of: _made(of, options)) if cls is None else _made(cls, options)
+        return (lambda of: _make(of, options)) if cls is None else _make(cls, options)
 
 
 __all__ = ["dataclass"]
@@ -37,72 +37,72 @@ NOT_LAZY = ("order", "unsafe_hash", "weakref_slot")
 """Options that too few classes use to be worth supporting here."""
 
 
-def _made(cls: type, options: dict[str, Any]) -> type:
+def _make(cls: type, options: dict[str, Any]) -> type:
     """Make the dataclass with its fields and slots, and with an `__init__` that compiles itself when needed."""
-    own = set(vars(cls))
+    own_names = set(vars(cls))
     compares, shows = options.get("eq", True), options.get("repr", True)
-    asked = options | {"init": False, "repr": False, "eq": False, "frozen": False}
-    made: Any = dataclasses.dataclass(**asked)(cls)
-    made.__init__ = _filling(made)
-    made.__signature__ = _SignatureOfFields()
-    made.__setattr__, made.__delattr__ = _set, _delete
+    overridden = options | {"init": False, "repr": False, "eq": False, "frozen": False}
+    new_cls: Any = dataclasses.dataclass(**overridden)(cls)
+    new_cls.__init__ = _lazy_init(new_cls)
+    new_cls.__signature__ = _SignatureOfFields()
+    new_cls.__setattr__, new_cls.__delattr__ = _set, _delete
     if options.get("slots"):
-        made.__getstate__, made.__setstate__ = _state, _restore
-    if shows and "__repr__" not in own:
-        made.__repr__ = _shown
-    if compares and "__eq__" not in own:
-        made.__eq__ = _named("__eq__", made, _eq(made))
-    if compares and ("__hash__" not in own or (vars(cls)["__hash__"] is None and "__eq__" in own)):
-        made.__hash__ = _named("__hash__", made, _hash(made))
-    return made  # type: ignore[no-any-return]
+        new_cls.__getstate__, new_cls.__setstate__ = _state, _restore
+    if shows and "__repr__" not in own_names:
+        new_cls.__repr__ = _repr
+    if compares and "__eq__" not in own_names:
+        new_cls.__eq__ = _with_name("__eq__", new_cls, _eq(new_cls))
+    if compares and ("__hash__" not in own_names or (vars(cls)["__hash__"] is None and "__eq__" in own_names)):
+        new_cls.__hash__ = _with_name("__hash__", new_cls, _hash(new_cls))
+    return new_cls  # type: ignore[no-any-return]
 
 
 FEW = 16
 """Number of instances up to which setting their fields one by one is faster than compiling `__init__`."""
 
 
-def _named(name: str, cls: Any, method: Any) -> Any:
+def _with_name(name: str, cls: Any, method: Any) -> Any:
     method.__name__, method.__qualname__, method.__module__ = name, f"{cls.__qualname__}.{name}", cls.__module__
     return method
 
 
-def _filling(cls: Any) -> Callable[..., None]:
+def _lazy_init(cls: Any) -> Callable[..., None]:
     """An `__init__` that sets the fields by name, and replaces itself by a compiled one after `FEW` instances.
 
     The compiled one also handles all other calls: positional arguments and mistakes, so that the errors are those of a
     function with these arguments.
     """
-    made = 0
+    instances = 0
 
-    def init(self: Any, /, *given: Any, **named: Any) -> None:
-        nonlocal made
-        made += 1
-        if made <= FEW and not given and _filled(self, fields(cls), named):
+    def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        nonlocal instances
+        instances += 1
+        if instances <= FEW and not args and _set_fields(self, fields(cls), kwargs):
             if hasattr(cls, "__post_init__"):
                 self.__post_init__()
             return
-        compiled = _named("__init__", cls, _init(cls))
+        compiled = _with_name("__init__", cls, _init(cls))
         cls.__init__ = compiled
-        compiled(self, *given, **named)
+        compiled(self, *args, **kwargs)
 
-    return _named("__init__", cls, init)  # type: ignore[no-any-return]
+    return _with_name("__init__", cls, init)  # type: ignore[no-any-return]
 
 
-def _filled(self: Any, known: tuple[Field[Any], ...], named: dict[str, Any]) -> bool:
+def _set_fields(self: Any, all_fields: tuple[Field[Any], ...], kwargs: dict[str, Any]) -> bool:
     """Set the fields; return whether there was a value for each field and a field for each value."""
-    taken = 0
-    for field in known:
+    used = 0
+    for field in all_fields:
         name = field.name
-        if field.init and name in named:
-            _fill(self, name, named[name])
-            taken += 1
+        if field.init and name in kwargs:
+            _fill(self, name, kwargs[name])
+            used += 1
         elif field.default is not MISSING:
             _fill(self, name, field.default)
         elif field.default_factory is not MISSING:
             _fill(self, name, field.default_factory())
         elif field.init:
             return False
-    return taken == len(named)
+    return used == len(kwargs)
 
 
 _fill = object.__setattr__
@@ -127,9 +127,9 @@ def _init(cls: Any) -> Callable[..., Any]:
             argument, value = f"{field.name}={default}", field.name if field.init else default
         elif field.default_factory is not MISSING:
             names[default] = field.default_factory
-            made = f"{default}()"
+            new_default = f"{default}()"
             argument = f"{field.name}=_missing"
-            value = f"{made} if {field.name} is _missing else {field.name}" if field.init else made
+            value = f"{new_default} if {field.name} is _missing else {field.name}" if field.init else new_default
         elif not field.init:
             continue
         if field.init:
@@ -167,7 +167,7 @@ def _values(names: list[str]) -> Callable[[Any], Any]:
     return lambda of: tuple(getattr(of, name) for name in names)
 
 
-def _shown(self: Any) -> str:
+def _repr(self: Any) -> str:
     values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
     return f"{type(self).__qualname__}({values})"
 
@@ -194,7 +194,7 @@ class _SignatureOfFields:
 
     def __get__(self, _instance: object, cls: Any) -> Signature:
         by_place, by_name = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
-        taken = sorted((field for field in fields(cls) if field.init), key=lambda field: bool(field.kw_only))
+        init_fields = sorted((field for field in fields(cls) if field.init), key=lambda field: bool(field.kw_only))
         return Signature(
             [
                 Parameter(
@@ -203,7 +203,7 @@ class _SignatureOfFields:
                     default=_default(field),
                     annotation=field.type,
                 )
-                for field in taken
+                for field in init_fields
             ]
         )
 

@@ -261,8 +261,8 @@ def read_rows(path: Path, columns: Iterable[str] = (), *, name: str | None = Non
         UsageError: the file cannot be read.
         InputFileError: the file is not UTF-8 or lacks a column, or a line has too few or too many cells.
     """
-    shown = path.name if name is None else name
-    return list(parse_rows(read_text(path, shown), shown, columns))
+    display_name = path.name if name is None else name
+    return list(parse_rows(read_text(path, display_name), display_name, columns))
 
 
 def keyed(rows: Iterable[Row], build: Callable[[Row], T], key: str = "id") -> dict[str, T]:
@@ -386,7 +386,7 @@ def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> Us
 
 
 def _unknown(what: str, name: str, similar: Iterable[str], listing: str) -> UsageError:
-    known = ", ".join(f"`{near}`" for near in similar)
-    offer = f"did you mean {known}? " if known else ""
-    every = f"`{listing}` lists them all" if listing.startswith(("mpplan ", "help(")) else f"there are {listing}"
-    return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{every}")
+    suggestions = ", ".join(f"`{near}`" for near in similar)
+    offer = f"did you mean {suggestions}? " if suggestions else ""
+    where_listed = f"`{listing}` lists them all" if listing.startswith(("mpplan ", "help(")) else f"there are {listing}"
+    return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{where_listed}")

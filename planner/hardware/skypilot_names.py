@@ -26,6 +26,6 @@ def skypilot_name(gpu: str) -> str:
     """
     name = skypilot_names().get(gpu)
     if name is None:
-        known = ", ".join(skypilot_names())
-        raise UsageError(f"no name of {gpu} in SkyPilot is known", hint=f"one of {known}")
+        names = ", ".join(skypilot_names())
+        raise UsageError(f"no name of {gpu} in SkyPilot is known", hint=f"one of {names}")
     return name

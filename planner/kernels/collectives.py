@@ -94,7 +94,7 @@ def collective_surfaces(gpu: Gpu) -> CollectiveSurfaces | None:
 @cache
 def _nearest(link: Link) -> CollectiveSurfaces:
     measured = sorted({row.gpu for row in kernel_rows().values() if row.operation in COLLECTIVES})
-    nearest = min((measured_link(name) for name in measured), key=lambda other: _distance(link, other))
+    nearest = min((measured_link(name) for name in measured), key=lambda other: _distance_key(link, other))
     surfaces = {operation: load_surface(f"{operation}:{nearest.gpu}") for operation in COLLECTIVES}
     evidence = _evidence(nearest, link, surfaces["all_gather"].evidence)
     if nearest.gpu != link.gpu:
@@ -109,7 +109,7 @@ def measured_link(gpu_id: str) -> Link:
     return Link(gpu=gpu.id, arch=gpu.arch, bytes_per_s=gpu.nvlink_bytes_per_s)
 
 
-def _distance(link: Link, measured: Link) -> tuple[float, bool, bool]:
+def _distance_key(link: Link, measured: Link) -> tuple[float, bool, bool]:
     """Sort key of a measured GPU: e-folds between the link rates, then other GPU, then other architecture."""
     return _log_ratio(link, measured), link.gpu != measured.gpu, link.arch != measured.arch
 

@@ -87,15 +87,15 @@ def narrow_gain(types: NarrowTypes, m: float, n: float, k: float, hidden: float)
     )  # fmt: skip
 
 
-def _from(sizes: Floats, gains: Floats, wanted: float, here: float) -> float | None:
+def _from(sizes: Floats, gains: Floats, wanted: float, own_size: float) -> float | None:
     """The smallest size with the wanted gain that keeps it, except for a dip, at larger sizes; None if there is none.
 
-    If the gain is reached at the size `here`, only sizes up to it are considered; if not, only larger sizes. The result
-    therefore never contradicts the gain at `here`.
+    If the gain is reached at `own_size`, only sizes up to it are considered; if not, only larger sizes. The result
+    therefore never contradicts the gain at `own_size`.
     """
-    gained_here = gains[np.searchsorted(sizes, here)] >= wanted
-    asked = sizes <= here if gained_here else sizes > here
-    sizes, gains = sizes[asked], gains[asked]
+    gains_at_own_size = gains[np.searchsorted(sizes, own_size)] >= wanted
+    candidates = sizes <= own_size if gains_at_own_size else sizes > own_size
+    sizes, gains = sizes[candidates], gains[candidates]
     least_after = np.minimum.accumulate(gains[::-1])[::-1]
     kept = (gains >= wanted) & (least_after >= wanted * (1.0 - DIP))
     return float(sizes[np.argmax(kept)]) if kept.any() else None

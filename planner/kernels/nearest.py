@@ -93,10 +93,12 @@ NAMESAKE = 1e-6
 """Distance between two different GPUs with the same limits."""
 
 
-def _distance(one: _Limits, other: _Limits) -> float:
+def _distance(limits: _Limits, other: _Limits) -> float:
     """Distance between the limits of two GPUs in e-folds; 0 only between a GPU and itself (see `NAMESAKE`)."""
-    peaks = abs(np.log(one.peak_flop_per_s / other.peak_flop_per_s))
-    return float(peaks + abs(np.log(one.memory_bytes_per_s / other.memory_bytes_per_s)) + NAMESAKE * (one != other))
+    peaks = abs(np.log(limits.peak_flop_per_s / other.peak_flop_per_s))
+    return float(
+        peaks + abs(np.log(limits.memory_bytes_per_s / other.memory_bytes_per_s)) + NAMESAKE * (limits != other)
+    )
 
 
 def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str, law: PowerLaw) -> Surface:

@@ -85,7 +85,7 @@ class ProductPower:
         traffic_w = self.j_per_byte * product_bytes(m, n, k, self.compute) / seconds
         return np.minimum(self.idle_w + work_w + traffic_w, self.held_w)
 
-    def limited_ratio(self, alone_w: Value) -> Value:
+    def limited_power_ratio(self, alone_w: Value) -> Value:
         """Watts under the limit that is set, relative to a product that runs at that limit."""
         return np.minimum(alone_w, self.limit_w) / min(self.held_w, self.limit_w)
 

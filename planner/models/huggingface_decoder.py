@@ -19,10 +19,10 @@ MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers
 def context_of(config: ConfigJson) -> int:
     """Sequence length of pre-training, as far as the file states it; long-context keys describe later extensions."""
     rope = config.inner("rope_parameters")  # transformers 5 writes this instead of `rope_scaling`
-    told = (config.inner("rope_scaling"), rope, rope.inner("full_attention"), config)
-    original = next(filter(None, (place.opt_count("original_max_position_embeddings") for place in told)), None)
+    places = (config.inner("rope_scaling"), rope, rope.inner("full_attention"), config)
+    trained_length = next(filter(None, (place.opt_count("original_max_position_embeddings") for place in places)), None)
     longest = config.opt_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-    return original or min(longest or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+    return trained_length or min(longest or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
 
 def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
@@ -42,14 +42,14 @@ def _full_every(layer_types: tuple[str, ...]) -> int | None:
 
     If the layers are not regular, n follows from the number of layers with full attention.
     """
-    full = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
-    if not full:
+    full_layers = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
+    if not full_layers:
         return None
-    as_they_stand = full == list(range(full[0], len(layer_types) + 1, full[0]))
-    return full[0] if as_they_stand else round(len(layer_types) / len(full))
+    as_they_stand = full_layers == list(range(full_layers[0], len(layer_types) + 1, full_layers[0]))
+    return full_layers[0] if as_they_stand else round(len(layer_types) / len(full_layers))
 
 
-def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
+def window_of(config: ConfigJson, global_every: int = 1) -> dict[str, int]:
     """Local attention, every n-th layer global, from `layer_types`, `sliding_window_pattern` or the family's code."""
     window = config.opt_count("sliding_window")
     layer_types = config.texts("layer_types")
@@ -58,7 +58,10 @@ def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
     if layer_types:
         period = _full_every(layer_types)
         return {} if period == 1 else {"sliding_window": window, "global_attention_every": period or 1}
-    return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or every}
+    return {
+        "sliding_window": window,
+        "global_attention_every": config.opt_count("sliding_window_pattern") or global_every,
+    }
 
 
 def decoder(config: ConfigJson, **fields: Any) -> ModelShape:

@@ -34,15 +34,19 @@ def _gemma(config: ConfigJson) -> ModelShape:
 
 
 def _gemma2(config: ConfigJson) -> ModelShape:
-    return decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True), **window_of(config, every=2))
+    return decoder(
+        config, tied_embeddings=config.flag("tie_word_embeddings", True), **window_of(config, global_every=2)
+    )
 
 
 def _gemma3(config: ConfigJson) -> ModelShape:
-    return decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True), **window_of(config, every=6))
+    return decoder(
+        config, tied_embeddings=config.flag("tie_word_embeddings", True), **window_of(config, global_every=6)
+    )
 
 
 def _olmo3(config: ConfigJson) -> ModelShape:
-    return decoder(config, **window_of(config, every=4))
+    return decoder(config, **window_of(config, global_every=4))
 
 
 def _cohere(config: ConfigJson) -> ModelShape:

@@ -31,7 +31,7 @@ def mixtral(config: ConfigJson) -> ModelShape:
 def gpt_oss(config: ConfigJson) -> ModelShape:
     """GPT-OSS: like Mixtral, with biases and local attention in every second layer."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
-    return decoder(config, ffn_hidden=0, biases=True, **window_of(config, every=2), **experts)
+    return decoder(config, ffn_hidden=0, biases=True, **window_of(config, global_every=2), **experts)
 
 
 def _leading_dense(config: ConfigJson) -> int:
@@ -50,16 +50,16 @@ def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
     """Qwen mixtures: some dense layers, and shared experts given by their size; `fields` are specific to the family."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
     dense = _leading_dense(config)
-    every = config.opt_count("decoder_sparse_step") or 1
+    moe_every = config.opt_count("decoder_sparse_step") or 1
     shared = config.opt_count("shared_expert_intermediate_size", low=0) or 0
     if shared % experts["expert_ffn"]:
         raise config.fail("shared_expert_intermediate_size", "a multiple of moe_intermediate_size")
     return decoder(
         config,
-        ffn_hidden=config.count("intermediate_size") if dense or every > 1 else 0,
+        ffn_hidden=config.count("intermediate_size") if dense or moe_every > 1 else 0,
         shared_experts=shared // experts["expert_ffn"],
         dense_layers=dense,
-        moe_every=every,
+        moe_every=moe_every,
         **experts,
         **fields,
     )
@@ -68,21 +68,21 @@ def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
 def llama4(config: ConfigJson) -> ModelShape:
     """Llama 4: one shared expert; in some models every second layer is dense."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
-    every = config.opt_count("interleave_moe_layer_step") or 1
-    dense = config.count("intermediate_size_mlp") if every > 1 else 0
-    return decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=every, **experts)
+    moe_every = config.opt_count("interleave_moe_layer_step") or 1
+    dense = config.count("intermediate_size_mlp") if moe_every > 1 else 0
+    return decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=moe_every, **experts)
 
 
 def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
     """Groups of experts and groups per token; empty if tokens are routed over all groups (`greedy`, or one group)."""
-    groups, seen = config.opt_count("n_group") or 1, config.opt_count("topk_group") or 1
+    groups, token_groups = config.opt_count("n_group") or 1, config.opt_count("topk_group") or 1
     if config.text("topk_method") == "greedy" or groups == 1:
         return {}
     if experts % groups:
         raise config.fail("n_group", f"a divisor of n_routed_experts ({experts})")
-    if seen > groups:
+    if token_groups > groups:
         raise config.fail("topk_group", f"at most n_group ({groups})")
-    return {} if seen == groups else {"expert_groups": groups, "token_groups": seen}
+    return {} if token_groups == groups else {"expert_groups": groups, "token_groups": token_groups}
 
 
 def _after_dense_layers(config: ConfigJson) -> dict[str, int]:

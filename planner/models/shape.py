@@ -121,8 +121,8 @@ class ModelShape:
     @property
     def moe_layers(self) -> int:
         """Number of layers with routed experts."""
-        fed = self.layers if self.ffn_layers is None else self.ffn_layers
-        return 0 if not self.experts else -(-(fed - self.dense_layers) // self.moe_every)
+        ffn_layers = self.layers if self.ffn_layers is None else self.ffn_layers
+        return 0 if not self.experts else -(-(ffn_layers - self.dense_layers) // self.moe_every)
 
     @property
     def moe_share(self) -> float:

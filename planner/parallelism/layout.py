@@ -126,9 +126,9 @@ class Layouts:
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
         """The layouts at an index, mask or slice; after `by_kind`, each with all kinds of checkpointing."""
-        taken = {name: getattr(self, name) for name in COLUMNS}
+        columns = {name: getattr(self, name) for name in COLUMNS}
         shared = self.act_ckpt.ndim > self.tp.ndim
-        return Layouts(**{n: v if shared and n == "act_ckpt" else v[index] for n, v in taken.items()})
+        return Layouts(**{n: v if shared and n == "act_ckpt" else v[index] for n, v in columns.items()})
 
     def only(self, i: int) -> Layouts:
         """One layout as columns of length 1."""
@@ -143,9 +143,9 @@ class Layouts:
     @classmethod
     def joined(cls, parts: Sequence[Layouts]) -> Layouts:
         """Concatenate several sets of layouts."""
-        none = np.zeros(0, dtype=np.int64)
+        empty = np.zeros(0, dtype=np.int64)
         columns: dict[str, Any] = {
-            name: np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in COLUMNS
+            name: np.concatenate([empty, *(getattr(part, name) for part in parts)]) for name in COLUMNS
         }
         return cls(**columns)
 

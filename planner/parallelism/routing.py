@@ -29,7 +29,7 @@ DEEPEP_YEAR = 2025.5
 
 
 def settled_dispatcher(
-    asked: str | None, stack: str, gpu: Gpu, policy: PrecisionPolicy, year: float | None = None
+    requested: str | None, stack: str, gpu: Gpu, policy: PrecisionPolicy, year: float | None = None
 ) -> str:
     """Choose one of `DISPATCHERS`: the requested one if the precision allows it, otherwise the usual one.
 
@@ -37,7 +37,7 @@ def settled_dispatcher(
     GPUs from Ampere on that are joined by NVLink (its README), and Megatron and its relatives offer it.
 
     Args:
-        asked: the requested one of `DISPATCHERS`; None if not specified.
+        requested: the requested one of `DISPATCHERS`; None if not specified.
         stack: one of `recipe.STACKS`.
         gpu: the GPU that holds the experts.
         policy: the precision policy of the training.
@@ -45,13 +45,13 @@ def settled_dispatcher(
     """
     if policy.activation_bytes > BF16_BYTES or policy.precision == "fp16":
         return "alltoall"
-    part = find_architecture(gpu.arch)
-    runs = part.vendor == "NVIDIA" and part.fused_attention and gpu.nvlink_domain_gpus > 1
+    architecture = find_architecture(gpu.arch)
+    runs = architecture.vendor == "NVIDIA" and architecture.fused_attention and gpu.nvlink_domain_gpus > 1
     offered = stack in ("tuned", "typical") and (year is None or year >= DEEPEP_YEAR)
-    return asked or ("deepep" if runs and offered else "alltoall")
+    return requested or ("deepep" if runs and offered else "alltoall")
 
 
-def sent_share(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
+def messages_per_copy(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
     """Messages sent per copy of a token (there is one copy for each of its experts), `[layout]`.
 
     Args:
@@ -79,9 +79,10 @@ def nodes_met(model: ModelShape, nodes: Floats) -> Floats:
         return np.asarray(nodes * (1.0 - (1.0 - 1.0 / nodes) ** model.top_k))
     groups, chosen = model.expert_groups, model.token_groups
     on_a_node = groups / nodes
-    whole = np.interp(on_a_node, np.arange(groups + 1), _missed(groups, chosen, model.top_k))
-    part = 1.0 - chosen / groups * (1.0 - (1.0 - on_a_node / chosen) ** model.top_k)  # a group over several nodes
-    return np.asarray(nodes * (1.0 - np.where(on_a_node >= 1.0, whole, part)))
+    whole_groups = np.interp(on_a_node, np.arange(groups + 1), _missed(groups, chosen, model.top_k))
+    # Where a group is spread over several nodes:
+    split_group = 1.0 - chosen / groups * (1.0 - (1.0 - on_a_node / chosen) ** model.top_k)
+    return np.asarray(nodes * (1.0 - np.where(on_a_node >= 1.0, whole_groups, split_group)))
 
 
 @lru_cache(maxsize=64)

@@ -189,9 +189,9 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
         return [fixed.zero]
     if recipe.grad_compression is not None:
         return list(range(recipe.grad_compression.most_zero + 1))
-    whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
+    fits_whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
     sharded = [1, 3] if recipe.kernels == "tuned" else [1, 2, 3]
-    return [0, *sharded] if whole else sharded
+    return [0, *sharded] if fits_whole else sharded
 
 
 def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
@@ -202,9 +202,9 @@ def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
     if fixed.tp and model.heads_to_split % fixed.tp:
-        which = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
+        key = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
         raise UsageError(
-            Message.of(which, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
+            Message.of(key, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
             hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads_to_split) if d <= 64)),
         )
     if fixed.pp and fixed.pp > model.layers:
@@ -349,16 +349,16 @@ def _finish(
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole, so it saves little over ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
         # With one rank, all ZeRO stages are equal, except those that send gradients or parameters to the host.
-        alone = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
-        keep &= (zero == stages[0]) | ~alone
+        single_rank = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
+        keep &= (zero == stages[0]) | ~single_rank
         index, zero = index[keep], zero[keep]
-        zero = np.where(alone[keep], 0, zero)
+        zero = np.where(single_rank[keep], 0, zero)
     kinds = np.array(ckpts, dtype=np.int64)
-    every = np.repeat(index, len(kinds))
+    rows = np.repeat(index, len(kinds))
     return Layouts(
-        tp=tp[every], pp=pp[every], vp=vp[every], cp=cp[every], ep=ep[every], dp=dp[every],
-        zero=np.repeat(zero, len(kinds)), micro_batch=mb[every], grad_accum=accum[every],
-        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(every), kinds=len(kinds),
+        tp=tp[rows], pp=pp[rows], vp=vp[rows], cp=cp[rows], ep=ep[rows], dp=dp[rows],
+        zero=np.repeat(zero, len(kinds)), micro_batch=mb[rows], grad_accum=accum[rows],
+        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(rows), kinds=len(kinds),
     )  # fmt: skip
 
 

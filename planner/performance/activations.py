@@ -50,7 +50,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     if recipe.attention == "naive":
         per_score = (2.0 * activation_bytes + 1.0) if recipe.dropout else activation_bytes
         scores = attended * work.attention_scores * per_score
-    none = (plain + scores) * rates.stored_activation_ratio
+    uncheckpointed = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
         # The attention core is recomputed; its result is kept, as the input of the next product. Where Megatron
@@ -62,8 +62,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
         # of the feed-forward block), the attention output and the layer's input.
         heads = attended * _queries_and_values(recipe, work)
         selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * activation_bytes
-    freed, whole = spread(hidden * activation_bytes - none), spread(none)
-    kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * freed)
+    full_ckpt_change, whole = spread(hidden * activation_bytes - uncheckpointed), spread(uncheckpointed)
+    kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * full_ckpt_change)
     return kept, whole
 
 
@@ -79,16 +79,16 @@ def in_flight(at: Layouts, *, last: bool = False) -> Value:
     return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
 
 
-def working_bytes(recipe: Recipe, work: Work, at: Layouts, whole: Value) -> Value:
+def working_bytes(recipe: Recipe, work: Work, at: Layouts, uncheckpointed: Value) -> Value:
     """Bytes that only the layer being recomputed or run backward needs.
 
     Args:
         recipe: the model and how it is trained.
         work: the work of one micro-batch.
         at: the layouts.
-        whole: bytes that a layer keeps without checkpointing.
+        uncheckpointed: bytes that a layer keeps without checkpointing.
     """
-    working = np.where(FULL_SHARE[at.act_ckpt] > 0, whole, 0.25 * whole)
+    working = np.where(FULL_SHARE[at.act_ckpt] > 0, uncheckpointed, 0.25 * uncheckpointed)
     if recipe.sequence_parallel:
         # A product's gathered input and the gradient of that input, over the whole sequence.
         gathered = np.where(work.at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
@@ -112,7 +112,7 @@ def _scaled_outputs(recipe: Recipe, work: Work) -> Value:
     The gradient of a magnitude needs both outputs (DoRA, arXiv 2402.09353, equation 5; PEFT, `DoraLinearLayer.forward`:
     (m - 1) times the weight's output plus m times the adapter's). LoRA only adds them up and keeps neither.
     """
-    kept: Value = 0.0
+    elements: Value = 0.0
     if recipe.how.decomposed:
         for weight in recipe.adapted:
             tokens = work.tokens / work.at.tp
@@ -120,8 +120,8 @@ def _scaled_outputs(recipe: Recipe, work: Work) -> Value:
                 tokens = tokens * expert_tp(recipe, work.at)
             elif weight.gives_hidden:
                 tokens = work.split_elements / recipe.model.hidden
-            kept = kept + 2.0 * weight.met * weight.outputs * tokens
-    return kept
+            elements = elements + 2.0 * weight.met * weight.outputs * tokens
+    return elements
 
 
 def _input_bytes(recipe: Recipe) -> float:

@@ -56,12 +56,12 @@ def place(
         near: GPUs that reach each other without the network.
         linked: of the `near` GPUs, those joined by one kind of link; None for all of them.
     """
-    inside = _held(near, size, stride)
-    joined = inside if linked is None or linked == near else _held(linked, size, stride)
+    inside = _ranks_within(near, size, stride)
+    joined = inside if linked is None or linked == near else _ranks_within(linked, size, stride)
     return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined)
 
 
-def _held(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
+def _ranks_within(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
     """Ranks of a group among `gpus` neighbouring GPUs: at least one, at most the whole group."""
     return np.asarray(np.minimum(np.maximum(gpus // np.asarray(stride), 1), size), dtype=np.float64)
 
@@ -119,10 +119,10 @@ def _measured_s(
     """
     reference = rates.surface("all_gather") or surface
     slower = large_bytes_per_s(reference) / rates.nvlink_bytes_per_s
-    once = collective_s(surface, operation, payload_bytes / messages, group.size) * slower
+    message_s = collective_s(surface, operation, payload_bytes / messages, group.size) * slower
     rounds = 2.0 if operation == "all_reduce" else 1.0
     further = np.minimum(rounds * (group.size - 1.0), MOST_HOPS) - rounds * (MOST_MEASURED - 1.0)
-    result: Value = messages * (once + np.maximum(further, 0.0) * rates.hop_latency_s)
+    result: Value = messages * (message_s + np.maximum(further, 0.0) * rates.hop_latency_s)
     return result
 
 

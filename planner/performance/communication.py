@@ -70,16 +70,16 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
     products_s = split_product_s(recipe, work.at, layer)
     tensor, expert = tensor_transfers(*where, products_s, rates), expert_transfers(*where, rates)
     context = context_transfers(*where, rates)
-    again = FULL_SHARE[at.act_ckpt]
-    attention_again = recipe.backward_share * again * splits.spread(layer.attention_forward)
-    attention = splits.spread(layer.attention) + attention_again
+    recomputed_share = FULL_SHARE[at.act_ckpt]
+    recomputed_attention = recipe.backward_share * recomputed_share * splits.spread(layer.attention_forward)
+    attention = splits.spread(layer.attention) + recomputed_attention
 
     def passed(forward_s: Iterable[Value], busy_s: Iterable[Value]) -> Value:
-        return in_passes(recipe, again, splits.spread(_summed(forward_s)), splits.spread(_summed(busy_s)))
+        return in_passes(recipe, recomputed_share, splits.spread(_summed(forward_s)), splits.spread(_summed(busy_s)))
 
     ring, exchanged = (
-        passed((each.forward_times * each.once_s for each in some), (each.busy_s for each in some))
-        for some in (
+        passed((each.forward_times * each.once_s for each in transfers), (each.busy_s for each in transfers))
+        for transfers in (
             [each for each in context if each.carries != "scan_inputs"],
             [each for each in context if each.carries == "scan_inputs"],
         )
@@ -100,23 +100,25 @@ def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
     """
     model = recipe.model
     mixer = model.mixer_params - model.mixer_out_params
-    whole = model.layer_params_moe_active if model.experts else model.layer_params_dense
-    mlp = (whole - model.mixer_params) * (1.0 - 1.0 / model.mlp_matrices)
+    layer_params = model.layer_params_moe_active if model.experts else model.layer_params_dense
+    mlp = (layer_params - model.mixer_params) * (1.0 - 1.0 / model.mlp_matrices)
     split = (expert_tp(recipe, at) == at.tp) | (model.experts == 0)
-    return layer.matmul_forward * np.where(split, (mixer + mlp) / 2.0, mixer) / whole
+    return layer.matmul_forward * np.where(split, (mixer + mlp) / 2.0, mixer) / layer_params
 
 
-def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Value:
+def in_passes(recipe: Recipe, recomputed_share: Value, forward: Value, forward_and_backward: Value) -> Value:
     """Count or time of the messages inside a layer, over all of its passes.
 
     Args:
         recipe: the model and how it is trained. A reference model runs forward only; frozen layers have no backward
             pass.
-        again: share of the forward pass that recomputation repeats before the backward pass.
+        recomputed_share: share of the forward pass that recomputation repeats before the backward pass.
         forward: count or time for one forward pass.
-        both: count or time for one forward and one backward pass.
+        forward_and_backward: count or time for one forward and one backward pass.
     """
-    result: Value = recipe.forward_passes * forward + recipe.backward_share * (both - forward + again * forward)
+    result: Value = recipe.forward_passes * forward + recipe.backward_share * (
+        forward_and_backward - forward + recomputed_share * forward
+    )
     return result
 
 

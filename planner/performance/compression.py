@@ -31,14 +31,14 @@ def sent_bytes(recipe: Recipe, at: Layouts, network: ImageNetwork | None = None)
         at: the layouts; tensor parallel ranks hold parts of a matrix.
         network: the network of a vision model; None for a transformer.
     """
-    whole, how = recipe.policy.reduce_bytes, recipe.grad_compression
-    if how is None:
-        return whole
-    coded: Value = how.sent_bits / 8.0
-    if how.rank:
+    uncompressed, compression = recipe.policy.reduce_bytes, recipe.grad_compression
+    if compression is None:
+        return uncompressed
+    compressed: Value = compression.sent_bits / 8.0
+    if compression.rank:
         kinds = _matrices(recipe.model, at) if network is None else _image_matrices(network)
-        coded = whole * _low_rank_share(list(kinds), how.rank)
-    return how.warmup_ratio * whole + (1.0 - how.warmup_ratio) * coded
+        compressed = uncompressed * _low_rank_share(list(kinds), compression.rank)
+    return compression.warmup_ratio * uncompressed + (1.0 - compression.warmup_ratio) * compressed
 
 
 def coding_s(recipe: Recipe, params: Value, rates: Rates) -> Value:
@@ -65,9 +65,11 @@ def _element_bytes(recipe: Recipe, how: GradCompression) -> float:
 
 def _low_rank_share(matrices: list[Matrix], rank: int) -> Value:
     """Elements sent as factors over elements of the matrices; a matrix too small to gain from factors is sent whole."""
-    whole = sum((count * rows * columns for count, rows, columns in matrices), 0.0)
-    sent = sum((count * np.minimum(rank * (rows + columns), rows * columns) for count, rows, columns in matrices), 0.0)
-    return sent / whole
+    dense_elements = sum((count * rows * columns for count, rows, columns in matrices), 0.0)
+    sent_elements = sum(
+        (count * np.minimum(rank * (rows + columns), rows * columns) for count, rows, columns in matrices), 0.0
+    )
+    return sent_elements / dense_elements
 
 
 def _matrices(model: ModelShape, at: Layouts) -> Iterator[Matrix]:

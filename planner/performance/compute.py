@@ -131,8 +131,8 @@ def _naive_attention(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
 def _measured_attention(recipe: Recipe, work: Work, surface: Surface, rates: Rates) -> Value:
     """Forward time from a surface; with context parallelism each chunk of keys and values is a separate kernel."""
     chunks, head_dim = work.attention_chunks, 0.5 * (recipe.model.head_dim + recipe.model.value_dim)
-    one_s = attention_s(surface, work.attention_flop / chunks, head_dim, work.attention_heads, work.attention_length)
-    return chunks * one_s * (large_flop_per_s(surface) / rates.attention_flop_per_s)
+    chunk_s = attention_s(surface, work.attention_flop / chunks, head_dim, work.attention_heads, work.attention_length)
+    return chunks * chunk_s * (large_flop_per_s(surface) / rates.attention_flop_per_s)
 
 
 def _merges(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value]:
@@ -167,7 +167,7 @@ def _scan_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
     return moved_bytes / rates.memory_bytes_per_s
 
 
-def kernels(recipe: Recipe, rates: Rates) -> Value:
+def launches_per_layer(recipe: Recipe, rates: Rates) -> Value:
     """Kernels launched per layer, forward and backward, averaged over layers; routing and adapters add small ones."""
     launched = rates.kernels_per_layer + recipe.model.moe_share * rates.kernels_per_moe_layer
     if not recipe.adapted:
@@ -181,14 +181,14 @@ ADAPTER_PRODUCTS = 3.0
 
 def layer_time(recipe: Recipe, work: Work, rates: Rates) -> LayerTime:
     """Time of the model's mean layer: the average of dense and MoE layers, weighted by their numbers."""
-    share = recipe.model.moe_share
+    moe_share = recipe.model.moe_share
     forward: Value = 0.0
     total: Value = 0.0
     casts: Value = 0.0
     memory: Value = 0.0
     accumulate: Value = 0.0
     unpack: Value = 0.0
-    for ops, weight, moe in ((work.dense_layer, 1.0 - share, False), (work.moe_layer, share, True)):
+    for ops, weight, moe in ((work.dense_layer, 1.0 - moe_share, False), (work.moe_layer, moe_share, True)):
         if weight > 0:
             products = product_times(ops, recipe, rates)
             forward, total = forward + weight * products.forward, total + weight * products.total
@@ -197,18 +197,20 @@ def layer_time(recipe: Recipe, work: Work, rates: Rates) -> LayerTime:
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
             unpack = unpack + weight * _unpack_s(ops, recipe, rates)
     attention = attention_time(recipe, work, rates).of_mean_layer(recipe.model.attention_share)
-    gaps = kernels(recipe, rates) * rates.kernel_s
+    gaps = launches_per_layer(recipe, rates) * rates.kernel_s
     memory = memory + attention.scores + casts + gaps + _adapters_s(recipe, work, rates) + _scan_s(recipe, work, rates)
     norms = _magnitudes_s(recipe, work.at, rates)
     memory_forward = memory * FORWARD_SHARE + unpack + norms
-    again, share = recipe.forward_passes - 1.0, recipe.backward_share
+    reference_passes, backward_share = recipe.forward_passes - 1.0, recipe.backward_share
     memory_backward = memory * (1.0 - FORWARD_SHARE) + unpack
     return LayerTime(
         matmul=total,
         matmul_forward=forward,
-        attention=attention.forward * (1.0 + again) + share * (attention.total - attention.forward),
+        attention=attention.forward * (1.0 + reference_passes) + backward_share * (attention.total - attention.forward),
         attention_forward=attention.forward,
-        memory=memory_forward * (1.0 + again) + share * memory_backward + recipe.weight_gradient_share * accumulate,
+        memory=memory_forward * (1.0 + reference_passes)
+        + backward_share * memory_backward
+        + recipe.weight_gradient_share * accumulate,
         memory_forward=memory_forward,
         scores_forward=attention.scores * FORWARD_SHARE,
     )
@@ -262,7 +264,7 @@ def _weights(ops: tuple[MatMul, ...]) -> Value:
     """Number of weights in a layer's products on this GPU."""
     weights: Value = 0.0
     for op in ops:
-        weights = weights + op.n * op.k * op.count
+        weights = weights + op.n * op.k * op.mean_count
     return weights
 
 

@@ -21,7 +21,7 @@ from planner.performance.optimizer_step import paging_s
 from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.shards import shard_params
-from planner.performance.step import StepTimes, allocator_s, left_out, step_times
+from planner.performance.step import StepTimes, allocator_s, error_factor, step_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import HOUR_S, KWH_J
@@ -120,8 +120,8 @@ def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
     """FLOP per token that checkpointing recomputes, `[layout]`; vision models are planned without checkpointing."""
     if recipe.model.has_network:
         return np.zeros(at.tp.shape)
-    selective, full = (recomputed_flop_per_token(recipe, name) for name in ("selective", "full"))
-    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
+    selective, full_ckpt = (recomputed_flop_per_token(recipe, name) for name in ("selective", "full"))
+    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full_ckpt)
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
@@ -147,8 +147,8 @@ def timing(
     """Time the step and the run of layouts that need `memory_bytes`; for the other arguments see `evaluate`."""
     gpus, step_tokens = at.gpus.astype(np.float64), tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop_of(recipe) + recomputed_flop(recipe, at))) / gpus
-    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
-    step, step_s = drawn.at_least(least_s)
+    unbounded = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
+    step, step_s = unbounded.at_least(least_s)
     goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
     if recipe.lengths_assumed:
@@ -164,7 +164,7 @@ def spent(
 ) -> tuple[Value, RunEnergy]:
     """Mean board power of a GPU during steps in watts, and the energy of the run; for the arguments see `evaluate`."""
     overhead_s = rates.image_step_overhead_s if recipe.model.has_network else rates.step_overhead_s
-    host_s = np.minimum(time.step.optimizer, overhead_s * left_out(rates))
+    host_s = np.minimum(time.step.optimizer, overhead_s * error_factor(rates))
     step_j = gpu_step_j(time.step, rates, draw_ratio_of(recipe, at, rates, work), host_s)
     power = np.minimum(step_j / time.step_s, cluster.limit_w)
     return power, run_energy(power, at.gpus.astype(np.float64), time.busy_s, time.wall_s, rates, pue)
@@ -233,7 +233,7 @@ class Score:
     energy_j: Floats | None
     """None unless it was requested or the cost depends on it."""
 
-    def taken(self, index: npt.NDArray[np.intp]) -> Score:
+    def take(self, index: npt.NDArray[np.intp]) -> Score:
         """Return the figures of the layouts at an index."""
         energy_j = None if self.energy_j is None else self.energy_j[index]
         return Score(
@@ -271,8 +271,8 @@ def score(
     energy is among the figures. For the other arguments see `evaluate`.
     """
     needs_energy = energy or prices.usd_per_kwh is not None
-    every, rows = at.by_kind, max(CHUNK // at.kinds, 1)
-    chunks = (every.take(slice(start, start + rows)) for start in range(0, len(every), rows))
+    layouts, rows = at.by_kind, max(CHUNK // at.kinds, 1)
+    chunks = (layouts.take(slice(start, start + rows)) for start in range(0, len(layouts), rows))
     parts = [
         _figures(recipe, cluster, chunk, at.kinds, rates, prices, tokens, most_bytes, needs_energy) for chunk in chunks
     ]
@@ -301,9 +301,9 @@ def _figures(
     timed = np.flatnonzero(fits.any(axis=0))
     if not len(timed):
         return figures
-    some, work = at.take(timed), None if work is None else work.taken(timed)
-    time = timing(recipe, cluster, some, rates, tokens, needed_bytes[:, timed], work)
-    joules = spent(recipe, cluster, some, rates, prices.pue, time, work)[1] if needs_energy else None
+    timed_layouts, work = at.take(timed), None if work is None else work.take(timed)
+    time = timing(recipe, cluster, timed_layouts, rates, tokens, needed_bytes[:, timed], work)
+    joules = spent(recipe, cluster, timed_layouts, rates, prices.pue, time, work)[1] if needs_energy else None
     values = {"step_s": time.step_s, "wall_s": time.wall_s, "cost_usd": paid(prices, time.gpu_h, joules)}
     if joules is not None:
         values["energy_j"] = joules.total

@@ -20,14 +20,14 @@ from planner.parallelism.layout import Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.compression import residual_bytes
 from planner.performance.model_states import (
-    Passing,
+    TemporaryCopies,
     copies_at_work,
     gradient_copies,
     kept_copies,
-    passing,
     states,
     step_gradients,
     sums_wider,
+    temporary_copies,
 )
 from planner.performance.operations import Work, work_of
 from planner.performance.shards import Shards, shard_params, trained_share
@@ -71,7 +71,7 @@ class MemoryItems:
         """Memory that the allocator holds: with fragmentation, without context and communicators."""
         return self.allocated + self.fragmentation
 
-    def taken(self, index: npt.NDArray[np.intp]) -> MemoryItems:
+    def take(self, index: npt.NDArray[np.intp]) -> MemoryItems:
         """The items of the layouts at an index."""
         values = {name: getattr(self, name) for name in ITEMS}
         return MemoryItems(**{name: value[index] if np.ndim(value) else value for name, value in values.items()})
@@ -104,7 +104,7 @@ def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Everywhere:
+class _SharedByStages:
     """Quantities that every pipeline stage shares, in bytes, `[layout]` or `[draw]`."""
 
     kept: Value
@@ -115,26 +115,26 @@ class _Everywhere:
     """Working memory that exists once, while one layer is run backward."""
     copies_at_work: Value
     """Casts of the weights of the layer being run."""
-    passing: Passing
+    temporary_copies: TemporaryCopies
     comm_buffers: Value
     framework: Value
 
 
-def _everywhere(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates) -> _Everywhere:
-    kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
+def _shared_by_stages(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates) -> _SharedByStages:
+    kept, uncheckpointed = stored_bytes_per_layer(recipe, work, at, rates)
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
-    return _Everywhere(
+    return _SharedByStages(
         kept=kept * recipe.backward_share, logits=_logit_bytes(recipe, work, rates),
-        working=working_bytes(recipe, work, at, whole), copies_at_work=copies_at_work(recipe, shards, at),
-        passing=passing(recipe, shards, at), comm_buffers=axes * rates.nccl_bytes,
+        working=working_bytes(recipe, work, at, uncheckpointed), copies_at_work=copies_at_work(recipe, shards, at),
+        temporary_copies=temporary_copies(recipe, shards, at), comm_buffers=axes * rates.nccl_bytes,
         framework=rates.context_bytes + np.zeros(at.tp.shape),
     )  # fmt: skip
 
 
 def _stage(
-    recipe: Recipe, at: Layouts, common: _Everywhere, shards: Shards, rates: Rates, *, last: bool
+    recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards, rates: Rates, *, last: bool
 ) -> MemoryItems:
-    held, gathered = states(recipe, shards, at, last=last), common.passing
+    held, gathered = states(recipe, shards, at, last=last), common.temporary_copies
     layers = shards.layers_last if last else shards.layers_most
     stored = common.kept * (2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last))
     logits = common.logits if last else np.where(at.pp == 1, common.logits, 0.0)
@@ -161,7 +161,7 @@ def _stage(
     # Frozen weights occupy blocks that are never freed, so they do not fragment memory.
     frozen: Value = held.weights * (1.0 if recipe.how.adapts else 1.0 - trained_share(recipe))
     items = replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
-    scaled = items.scaled(memory_left_out(rates))
+    scaled = items.scaled(memory_error_factor(rates))
     if not recipe.how.fine_tunes:
         return scaled
     return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # exact: weights are read from a file
@@ -181,7 +181,7 @@ def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
     return work.splits.spread(elements * per_logit)
 
 
-def memory_left_out(rates: Rates) -> Value:
+def memory_error_factor(rates: Rates) -> Value:
     """Error factor of the memory equations: effects of a team's software, a GPU architecture, a model and a run."""
     shared: Value = rates.memory_stack_error_ratio * rates.memory_architecture_error_ratio
     return shared * rates.memory_shape_error_ratio * rates.memory_error_ratio
@@ -191,7 +191,7 @@ def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = 
     """Itemised peak of the fuller of first and last pipeline stage, `[layout]` or `[draw]`; pass `work` if computed."""
     work = work_of(recipe.longest, at, rates) if work is None else work
     shards = shard_params(recipe, at)
-    common = _everywhere(recipe, at, work, shards, rates)
+    common = _shared_by_stages(recipe, at, work, shards, rates)
     first = _stage(recipe, at, common, shards, rates, last=False)
     if (at.pp == 1).all():
         return first

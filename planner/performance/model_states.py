@@ -39,7 +39,7 @@ class States:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
+class TemporaryCopies:
     """Temporary copies of parameters, `[layout]` each."""
 
     held: Value
@@ -88,8 +88,8 @@ def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
     shards = shard_params(recipe, at)
     moved = _master_bytes(recipe) + moment_bytes(recipe) + recipe.policy.gradient_bytes
     weights = np.where(weights_on_host(recipe, at), weight_bytes(recipe, shards, at), 0.0)
-    held: Value = updated_params(recipe, shards, at) * moved + weights
-    return held
+    host_bytes: Value = updated_params(recipe, shards, at) * moved + weights
+    return host_bytes
 
 
 def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
@@ -103,14 +103,14 @@ def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) 
     if recipe.kernels == "tuned":
         return 0.0
     policy = recipe.policy
-    held = shards.trained(last)
+    params = shards.trained(last)
     wider = sums_wider(policy)
-    beside = held * policy.weight_bytes if wider else 0.0 * held
+    beside = params * policy.weight_bytes if wider else 0.0 * params
     each = policy.weight_bytes if wider else policy.reduce_bytes
     if recipe.stack == "classic":
-        reduced = np.minimum(held, BUCKET_PARAMS) * policy.activation_bytes
+        reduced = np.minimum(params, BUCKET_PARAMS) * policy.activation_bytes
     else:
-        reduced = np.where(at.zero == 0, held * each, 0.0)
+        reduced = np.where(at.zero == 0, params * each, 0.0)
     return np.where(at.zero <= 1, beside, 0.0) + np.where(at.dp * at.cp > 1, reduced, 0.0)
 
 
@@ -130,7 +130,7 @@ def sums_wider(policy: PrecisionPolicy) -> bool:
     return policy.master_bytes > 0 and policy.gradient_bytes > policy.weight_bytes > 0
 
 
-def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
+def temporary_copies(recipe: Recipe, shards: Shards, at: Layouts) -> TemporaryCopies:
     """Temporary copies under ZeRO-3: gathered parameters of two units at once, and unreduced gradients of one unit."""
     unit = shards.dense_per_layer + shards.expert_per_layer
     grads = 0.0 if recipe.how.adapts else reduced_bytes(recipe, at)
@@ -141,7 +141,7 @@ def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
     keep = np.where(at.pp > 1, whole_stage * (gather + grads), keep)
     sharded = (at.zero == 3) * 1.0
     head = recipe.model.head_params / at.tp
-    return Passing(
+    return TemporaryCopies(
         held=sharded * keep,
         in_layer=sharded * unit * (2.0 * gather + grads),
         at_loss=sharded * (head * gathered_bytes_of_ends(recipe, at) + unit * gather),

@@ -24,12 +24,13 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatMul:
-    """`count` matrix products `[m, k] x [k, n]` of the forward pass."""
+    """Matrix products `[m, k] x [k, n]` of the forward pass, `mean_count` of them in the mean layer."""
 
     m: Array
     n: Array | float
     k: Array | float
-    count: Array | float = 1.0
+    mean_count: Array | float = 1.0
+    """Mean number of these products per layer; below 1, the share of layers that have one."""
     low_precision: bool = True
     """Whether it runs in the policy's linear compute type; if not, in its other compute type (output layer, router)."""
     grouped: bool = False
@@ -116,7 +117,7 @@ class Work:
     """Elements of the output of linear attention, the input of the next product, averaged over all layers."""
     logit_elements: Array
 
-    def taken(self, index: npt.NDArray[np.intp]) -> Work:
+    def take(self, index: npt.NDArray[np.intp]) -> Work:
         """The work of the layouts at an index."""
         return replace(self, splits=self.splits.take(index))
 
@@ -150,16 +151,16 @@ def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True)
         causal_half: True to count only the half that causal attention computes, False to count the whole square.
     """
     causal = model.kind != "encoder" and causal_half
-    everything = seq_len / 2 if causal else float(seq_len)
+    global_keys = seq_len / 2 if causal else float(seq_len)
     if causal and model.kind == "encoder-decoder":  # the encoder's layers see the whole sequence
-        everything += (1.0 - model.cross_share) * seq_len / 2
-    everything += model.cached_segments * float(seq_len)
+        global_keys += (1.0 - model.cross_share) * seq_len / 2
+    global_keys += model.cached_segments * float(seq_len)
     window = model.sliding_window
     if window is None or window >= seq_len:
-        return everything
-    local = window - window * window / (2.0 * seq_len) if causal else min(float(seq_len), 2.0 * window)
+        return global_keys
+    local_keys = window - window * window / (2.0 * seq_len) if causal else min(float(seq_len), 2.0 * window)
     share = 0.0 if model.global_attention_every <= 1 else 1.0 / model.global_attention_every
-    return share * everything + (1.0 - share) * local
+    return share * global_keys + (1.0 - share) * local_keys
 
 
 def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
@@ -169,8 +170,8 @@ def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, 
     products: list[MatMul] = []
     if model.cross_attention_layers:
         share = model.cross_share
-        out = MatMul(m=tokens, n=h, k=model.heads * model.value_dim / tp, count=share)
-        products += [MatMul(m=tokens, n=q, k=h, count=share), MatMul(m=tokens, n=kv, k=h, count=share), out]
+        out = MatMul(m=tokens, n=h, k=model.heads * model.value_dim / tp, mean_count=share)
+        products += [MatMul(m=tokens, n=q, k=h, mean_count=share), MatMul(m=tokens, n=kv, k=h, mean_count=share), out]
     if model.cached_segments:
         products.append(MatMul(m=tokens * model.cached_segments, n=kv, k=h))
     if model.relative_positions:
@@ -187,14 +188,17 @@ def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array)
     attention = _attention_products(model, tokens, tp) + _further_products(model, tokens, seq_len, tp)
     linear = model.linear
     if model.attention_share < 1.0:
-        attention = tuple(replace(one, count=model.attention_share) for one in attention if model.attention_share)
+        attention = tuple(
+            replace(product, mean_count=model.attention_share) for product in attention if model.attention_share
+        )
     if model.mtp_unrolled:
-        attention += (MatMul(m=tokens, n=model.hidden / tp, k=2.0 * model.hidden, count=model.mtp_share),)
+        attention += (MatMul(m=tokens, n=model.hidden / tp, k=2.0 * model.hidden, mean_count=model.mtp_share),)
     if linear is None:
         return attention
     outputs = (linear.outputs - 2 * linear.keys) / tp + 2 * linear.keys / np.minimum(tp, linear.key_heads)
-    into = MatMul(m=tokens, n=outputs, k=float(model.hidden), count=model.linear_share)
-    return (*attention, into, MatMul(m=tokens, n=float(model.hidden), k=linear.inner / tp, count=model.linear_share))
+    into = MatMul(m=tokens, n=outputs, k=float(model.hidden), mean_count=model.linear_share)
+    out = MatMul(m=tokens, n=float(model.hidden), k=linear.inner / tp, mean_count=model.linear_share)
+    return (*attention, into, out)
 
 
 def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:
@@ -220,23 +224,23 @@ def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[Ma
 
 
 def _mlp(
-    model: ModelShape, tokens: Array, ffn: Array | float, count: Array | float = 1.0, grouped: bool = False
+    model: ModelShape, tokens: Array, ffn: Array | float, mean_count: Array | float = 1.0, grouped: bool = False
 ) -> tuple[MatMul, ...]:
     ups = model.mlp_matrices - 1
     h = float(model.expert_width if grouped else model.hidden)
     return (
-        MatMul(m=tokens, n=ups * ffn, k=h, count=count, grouped=grouped),
-        MatMul(m=tokens, n=h, k=ffn, count=count, grouped=grouped),
+        MatMul(m=tokens, n=ups * ffn, k=h, mean_count=mean_count, grouped=grouped),
+        MatMul(m=tokens, n=h, k=ffn, mean_count=mean_count, grouped=grouped),
     )
 
 
 def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array | float) -> tuple[MatMul, ...]:
     model = recipe.model
     etp = expert_tp(recipe, at)
-    local = at.ep / model.experts
+    ranks_per_expert = at.ep / model.experts
     # Tokens that the expert parallel group sends to each expert here; if experts are whole, a tensor rank holds 1/tp.
-    rows = tokens * model.top_k * local * (etp / tp) * imbalance
-    products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local, grouped=True)
+    rows = tokens * model.top_k * ranks_per_expert * (etp / tp) * imbalance
+    products = _mlp(model, rows, model.expert_ffn / etp, mean_count=1.0 / ranks_per_expert, grouped=True)
     h = float(model.hidden)
     products = (*products, MatMul(m=tokens / tp, n=float(model.experts), k=h, low_precision=False))
     if model.expert_hidden is not None:
@@ -277,7 +281,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     tp = at.tp.astype(np.float64)
     length = computed_length(recipe, at)
     tokens = at.micro_batch * (length / at.cp)
-    split = tp if recipe.sequence_parallel else 1.0
+    sequence_shards = tp if recipe.sequence_parallel else 1.0
     products = _mixers(model, tokens, length, tp)
     # Naive attention computes the whole square and masks afterwards, whatever the window.
     square = length * (1.0 + model.cached_segments)
@@ -290,8 +294,8 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     local_tokens = tokens / tp if model.experts else tokens
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     queries = model.query_outputs / tp
-    fed = model.dense_ffn_share
-    feed_forward = _mlp(model, tokens, model.ffn_hidden / tp, fed) if model.ffn_hidden else ()
+    dense_ffn_share = model.dense_ffn_share
+    feed_forward = _mlp(model, tokens, model.ffn_hidden / tp, dense_ffn_share) if model.ffn_hidden else ()
     scan_elements, scan_out = _scanned(model, tokens, at)
     return Work(
         at=at,
@@ -305,8 +309,8 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         attention_length=2.0 * keys / at.cp,
         attention_chunks=at.cp.astype(np.float64),
         attention_scores=tokens * scores * heads,
-        split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
-        ffn_elements=fed * tokens * model.ffn_hidden / tp,
+        split_elements=tokens * model.hidden / sequence_shards * (1.0 + 0.5 * model.cross_share),
+        ffn_elements=dense_ffn_share * tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
         routed_elements=tokens * model.expert_width * model.top_k * (expert_tp(recipe, at) / tp),
         head_elements=tokens * (queries + kv_heads * (model.head_dim + model.value_dim)),

@@ -89,8 +89,8 @@ def offload_s(
         update_s = updated_params(recipe, shards, at) * update_bytes_per_param(recipe) / host
         return np.maximum(behind_s - OFFLOAD_OVERLAP * busy_s, 0.0) + exposed_s + update_s
     kept, _ = stored_bytes_per_layer(recipe, work, at, rates)
-    there_and_back = 2.0 * kept * recipe.backward_share * layers * at.grad_accum
-    return np.maximum(there_and_back / rates.pcie_bytes_per_s - OFFLOAD_OVERLAP * busy_s, 0.0)
+    round_trip_bytes = 2.0 * kept * recipe.backward_share * layers * at.grad_accum
+    return np.maximum(round_trip_bytes / rates.pcie_bytes_per_s - OFFLOAD_OVERLAP * busy_s, 0.0)
 
 
 def host_bytes_per_s(cluster: Cluster, at: Layouts, rates: Rates) -> Value:

@@ -111,9 +111,9 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
 
     The time is `flop / rate + operand bytes / bandwidth + fixed`, less a share of the smaller of the first two terms,
     since arithmetic and traffic overlap only in part. The law reproduces the lower efficiency of small shapes without
-    a table. A `count` below 1 is the share of layers that have the product.
+    a table. A `mean_count` below 1 is the share of layers that have the product.
     """
-    return _law_alone(op, recipe, rates)[0] * op.count + np.minimum(op.count, 1.0) * rates.kernel_s
+    return _law_alone(op, recipe, rates)[0] * op.mean_count + np.minimum(op.mean_count, 1.0) * rates.kernel_s
 
 
 def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
@@ -142,7 +142,7 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
         return joined(arithmetic), 1.0
     as_sold = arithmetic * power.clock(power.held_w)
     alone_w = power.alone_w(op.m, op.n, op.k, joined(as_sold))
-    return joined(as_sold / power.clock(alone_w)), power.limited_ratio(alone_w)
+    return joined(as_sold / power.clock(alone_w)), power.limited_power_ratio(alone_w)
 
 
 def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
@@ -161,8 +161,8 @@ def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
 
 def _power_of_two_in(numbers: Array) -> Array:
     """The largest power of two that divides each whole number above 0."""
-    whole = np.maximum(numbers, 1.0).astype(np.int64)
-    return (whole & -whole).astype(np.float64)
+    integers = np.maximum(numbers, 1.0).astype(np.int64)
+    return (integers & -integers).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +183,10 @@ class Passes:
 def passes_alone(ops: Sequence[MatMul], surface: Surface, recipe: Recipe, rates: Rates, shares: PassShares) -> Passes:
     """Look up products and their backward passes on a surface, all at once.
 
-    A grouped kernel of `count` products is looked up as one product that is `count` times as wide: it has as many tiles
-    and reads the same weights.
+    A grouped kernel of `mean_count` products is looked up as one product that is `mean_count` times as wide: it has as
+    many tiles and reads the same weights.
     """
-    sizes = _stacked([getattr(op, name) for name in ("m", "n", "k", "count") for op in ops])
+    sizes = _stacked([getattr(op, name) for name in ("m", "n", "k", "mean_count") for op in ops])
     m, n, k, count = sizes.reshape(4, len(ops), *sizes.shape[1:])
     wide: Value = 1.0
     runs: Value = count
@@ -249,7 +249,7 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     per_element = recipe.policy.cast_bytes_per_element
     if not (per_element and op.low_precision):
         return 0.0
-    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
+    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.mean_count
     return elements * per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates)
 
 
@@ -266,8 +266,8 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | 
         work: the work of the layouts if already computed.
     """
     work, model = work_of(recipe, at, rates) if work is None else work, recipe.model
-    drawn: Value = 0.0
-    held: Value = 0.0
+    weighted_s: Value = 0.0
+    total_s: Value = 0.0
     in_layers, in_head = layer_shares(recipe), head_shares(recipe)
     parts = (
         (work.dense_layer, model.layers - model.moe_layers, in_layers),
@@ -276,30 +276,30 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | 
     )
     for ops, times, shares in parts:
         if times > 0:
-            ops_drawn, ops_held = _full_power_s(ops, recipe, rates, shares)
-            drawn, held = drawn + times * ops_drawn, held + times * ops_held
-    return work.splits.spread(drawn / held)
+            ops_weighted_s, ops_total_s = _full_power_s(ops, recipe, rates, shares)
+            weighted_s, total_s = weighted_s + times * ops_weighted_s, total_s + times * ops_total_s
+    return work.splits.spread(weighted_s / total_s)
 
 
 def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares: PassShares) -> tuple[Value, Value]:
     """Total seconds of products: weighted by their power relative to products at the power limit, and unweighted."""
-    drawn: Value = 0.0
-    held: Value = 0.0
+    weighted_s: Value = 0.0
+    total_s: Value = 0.0
     for name, alike in _alike(ops):
         surface, power = rates.surface(name), rates.power(name)
         if surface is None:
             for op in alike:
                 alone_s, ratio = _law_alone(op, recipe, rates)
-                seconds = (alone_s * op.count + np.minimum(op.count, 1.0) * rates.kernel_s) * shares.total
-                drawn, held = drawn + seconds * ratio, held + seconds
+                seconds = (alone_s * op.mean_count + np.minimum(op.mean_count, 1.0) * rates.kernel_s) * shares.total
+                weighted_s, total_s = weighted_s + seconds * ratio, total_s + seconds
             continue
         if power is None:
             seconds = product_times(alike, recipe, rates, shares).total
-            drawn, held = drawn + seconds, held + seconds
+            weighted_s, total_s = weighted_s + seconds, total_s + seconds
             continue
         passes = passes_alone(alike, surface, recipe, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
-        drawn = drawn + _summed(_summed(seconds * power.limited_ratio(alone_w)))
-        held = held + _summed(_summed(seconds))
-    return drawn, held
+        weighted_s = weighted_s + _summed(_summed(seconds * power.limited_power_ratio(alone_w)))
+        total_s = total_s + _summed(_summed(seconds))
+    return weighted_s, total_s

@@ -75,11 +75,12 @@ def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> 
         before_last = np.minimum(np.floor((at.pp - 1) * share) + 1.0, layers)
         most = np.where(at.vp == 1, np.minimum(np.floor(share) + 1.0, layers), most)
         last = np.where(at.vp == 1, layers - before_last, last)
-    alone = at.pp == 1
-    return np.where(alone, layers, most).astype(np.float64), np.where(alone, layers, last).astype(np.float64)
+    single_stage = at.pp == 1
+    most, last = np.where(single_stage, layers, most), np.where(single_stage, layers, last)
+    return most.astype(np.float64), last.astype(np.float64)
 
 
-def filled_layers(layers: int, at: Layouts, kept: int) -> tuple[Array, Array]:
+def filled_layers(layers: int, at: Layouts, least_last: int) -> tuple[Array, Array]:
     """Layers of the fullest and of the last stage, `[layout]`, where the last chunk takes the remaining layers.
 
     Modules of multi-token prediction are at the end of the model, each with an output layer. Teams that train them give
@@ -89,15 +90,15 @@ def filled_layers(layers: int, at: Layouts, kept: int) -> tuple[Array, Array]:
     Args:
         layers: layers of the model, including these modules.
         at: the layouts.
-        kept: minimum number of layers in the last chunk: these modules.
+        least_last: minimum number of layers in the last chunk: these modules.
     """
     chunks = at.pp * at.vp
     each = np.ceil(layers / chunks)
-    last_chunk = np.maximum(layers - each * (chunks - 1), min(kept, layers))
+    last_chunk = np.maximum(layers - each * (chunks - 1), min(least_last, layers))
     each = np.ceil((layers - last_chunk) / np.maximum(chunks - 1, 1))
     most, last = each * at.vp, each * (at.vp - 1) + last_chunk
-    alone = at.pp == 1
-    return np.where(alone, layers, np.maximum(most, last)), np.where(alone, layers, last)
+    single_stage = at.pp == 1
+    return np.where(single_stage, layers, np.maximum(most, last)), np.where(single_stage, layers, last)
 
 
 def _stages(recipe: Recipe, at: Layouts) -> tuple[Array, Array]:
@@ -114,22 +115,24 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     etp = expert_tp(recipe, at)
     most, last = _stages(recipe, at)
     moe = model.moe_layers
-    held = model.held_share / max(model.layers, 1)
+    held_layer_share = model.held_share / max(model.layers, 1)
     dense_moe = model.layer_params_moe - model.routed_params if moe else 0.0
-    matrices = held * (moe * dense_moe + (model.layers - moe) * model.layer_params_dense)
-    routed = held * moe * model.routed_params / (at.ep * etp)
+    matrices = held_layer_share * (moe * dense_moe + (model.layers - moe) * model.layer_params_dense)
+    routed = held_layer_share * moe * model.routed_params / (at.ep * etp)
     embedding, head = model.embedding_params / tp, model.head_params / tp
     both_ends = embedding + (0.0 if model.tied_embeddings else head)
     last_end = head + (embedding if model.mtp_unrolled else 0.0)  # MTP modules embed further tokens
-    alone = at.pp == 1
+    single_stage = at.pp == 1
     dense_share, expert_share = _trained_shares(recipe)
     return Shards(
         layers_most=most,
         layers_last=last,
-        dense_per_layer=matrices / tp + model.held_share * copied_per_layer(model, at.tp) + held * model.vector_params,
+        dense_per_layer=matrices / tp
+        + model.held_share * copied_per_layer(model, at.tp)
+        + held_layer_share * model.vector_params,
         expert_per_layer=routed,
-        first_extra=np.where(alone, both_ends, embedding),
-        last_extra=np.where(alone, both_ends, last_end),
+        first_extra=np.where(single_stage, both_ends, embedding),
+        last_extra=np.where(single_stage, both_ends, last_end),
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
         dense_share=dense_share,

@@ -16,7 +16,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.communication import LayerComm, data_parallel, layer_comm
-from planner.performance.compute import END_LAUNCHES, HeadTime, LayerTime, head_time, kernels, layer_time
+from planner.performance.compute import END_LAUNCHES, HeadTime, LayerTime, head_time, launches_per_layer, layer_time
 from planner.performance.operations import Work, work_of
 from planner.performance.optimizer_step import offload_s, optimizer_s
 from planner.performance.shards import Shards, shard_params
@@ -170,7 +170,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, cluster, shards, at, work, busy, shards.layers_most, rates)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble + bubble_launch)
-    error = left_out(rates)
+    error = error_factor(rates)
     work_error = error * rates.framework_ratio
     return StepTimes(
         matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,
@@ -191,7 +191,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
     )
 
 
-def left_out(rates: Rates) -> Value:
+def error_factor(rates: Rates) -> Value:
     """Error factor of the step time: effects of a team's software, a precision, a GPU, a model and a single run."""
     shared: Value = rates.stack_error_ratio * rates.precision_error_ratio
     return shared * rates.gpu_error_ratio * rates.shape_error_ratio * rates.model_error_ratio
@@ -209,9 +209,9 @@ def allocator_s(cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates
         memory_bytes: predicted peak, `[layout]` or `[draw]`.
         rates: mid values or draws.
     """
-    full = np.clip((memory_bytes / cluster.gpu.memory_bytes - ALLOCATOR_FROM) / ALLOCATOR_RAMP, 0.0, 1.0)
-    flushes = np.where(at.pp > 1, (at.grad_accum + at.pp - 1) * full, 0.0)
-    return flushes * rates.allocator_retry_s * left_out(rates)
+    fill_ratio = np.clip((memory_bytes / cluster.gpu.memory_bytes - ALLOCATOR_FROM) / ALLOCATOR_RAMP, 0.0, 1.0)
+    flushes = np.where(at.pp > 1, (at.grad_accum + at.pp - 1) * fill_ratio, 0.0)
+    return flushes * rates.allocator_retry_s * error_factor(rates)
 
 
 def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Value:
@@ -221,8 +221,8 @@ def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates)
     the host keep the ranks of a group from arriving together, and every collective waits for each rank.
     """
     calls = 8.0 if recipe.sequence_parallel else 4.0
-    apart = (at.pp > 1) & (at.gpus > cluster.near_gpus)
-    waits = np.where(apart, at.tp * rates.pipelined_rank_s, 0.0)
+    crosses_nodes = (at.pp > 1) & (at.gpus > cluster.near_gpus)
+    waits = np.where(crosses_nodes, at.tp * rates.pipelined_rank_s, 0.0)
     return np.where(at.tp > 1, calls * (rates.collective_launch_s + waits), 0.0)
 
 
@@ -233,9 +233,9 @@ def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s:
     for the host before the whole layer does.
     """
     passes = (recipe.forward_passes + 2.0 * recipe.backward_share) / 3.0  # a forward pass launches a third
-    again = passes + recipe.backward_share * FULL_SHARE[at.act_ckpt] / 3.0
-    layer_s = kernels(recipe, rates) * rates.launch_s + _tensor_calls_s(recipe, cluster, at, rates)
-    return waiting_s(layers * layer_s * again + END_LAUNCHES * rates.launch_s, gpu_s)
+    passes_with_recompute = passes + recipe.backward_share * FULL_SHARE[at.act_ckpt] / 3.0
+    layer_s = launches_per_layer(recipe, rates) * rates.launch_s + _tensor_calls_s(recipe, cluster, at, rates)
+    return waiting_s(layers * layer_s * passes_with_recompute + END_LAUNCHES * rates.launch_s, gpu_s)
 
 
 def waiting_s(host_s: Value, gpu_s: Value) -> Value:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.routing import sent_share
+from planner.parallelism.routing import messages_per_copy
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
@@ -98,14 +98,14 @@ def tensor_transfers(
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - np.where(group.size <= group.linked, rates.overlap_tp_ratio, 0.0)
-    whole = recipe.model.moe_share if not recipe.model.shared_experts else 0.0
-    blocks = np.where(expert_tp(recipe, at) < at.tp, 2.0 - whole, 2.0)
+    whole_expert_share = recipe.model.moe_share if not recipe.model.shared_experts else 0.0
+    blocks = np.where(expert_tp(recipe, at) < at.tp, 2.0 - whole_expert_share, 2.0)
 
     def beside(message: Transfer, carries: str) -> Transfer:
         """A message of the backward pass only, hidden behind a product where all weights are trained."""
         behind = np.minimum(1.0, product_s / np.maximum(message.once_s, LEAST_S)) if recipe.trains_all else 0.0
-        left = exposed * (1.0 - rates.overlap_dp_ratio * behind)
-        return replace(message, carries=carries, times=blocks, forward_times=0.0, exposed_ratio=left)
+        exposed_ratio = exposed * (1.0 - rates.overlap_dp_ratio * behind)
+        return replace(message, carries=carries, times=blocks, forward_times=0.0, exposed_ratio=exposed_ratio)
 
     if not recipe.sequence_parallel:
         reduce = Transfer(
@@ -119,8 +119,8 @@ def tensor_transfers(
         once_s=gather_s(payload, group, rates), times=2.0 * blocks, forward_times=blocks, exposed_ratio=exposed,
     )  # fmt: skip
     scatter = replace(gather, operation="reduce_scatter", once_s=scatter_s(payload, group, rates), times=blocks)
-    again = (beside(gather, "inputs_again"),) if recipe.trains_all else ()
-    return gather, scatter, beside(scatter, "input_gradients"), *again
+    second_gather = (beside(gather, "inputs_again"),) if recipe.trains_all else ()
+    return gather, scatter, beside(scatter, "input_gradients"), *second_gather
 
 
 def context_transfers(
@@ -151,10 +151,10 @@ def context_transfers(
         return gather, scatter
     linear = model.linear
     width = 3.0 * linear.inner / at.tp + 2.0 * linear.scanned_keys(at.tp, at.cp)
-    sent = tokens * width * recipe.policy.activation_bytes
+    exchanged_bytes = tokens * width * recipe.policy.activation_bytes
     exchange = Transfer(
-        operation="all_to_all", carries="scan_inputs", payload_bytes=sent, group=group,
-        once_s=all_to_all_s(sent, group, rates, 1.0), times=2.0 * model.linear_share,
+        operation="all_to_all", carries="scan_inputs", payload_bytes=exchanged_bytes, group=group,
+        once_s=all_to_all_s(exchanged_bytes, group, rates, 1.0), times=2.0 * model.linear_share,
         forward_times=model.linear_share,
     )  # fmt: skip
     return gather, scatter, exchange
@@ -172,10 +172,10 @@ def expert_transfers(
         return ()
     etp = expert_tp(recipe, at)
     group = place_on(cluster, at.ep, np.where(etp < at.tp, 1, at.tp))
-    split = at.tp if recipe.sequence_parallel else 1
-    sent = tokens / split * model.top_k * model.expert_width * recipe.policy.activation_bytes
-    busiest = sent * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
-    crossing = sent_share(recipe.moe_dispatcher, model, np.maximum(group.size / group.inside, 1.0))
+    sequence_shards = at.tp if recipe.sequence_parallel else 1
+    routed_bytes = tokens / sequence_shards * model.top_k * model.expert_width * recipe.policy.activation_bytes
+    busiest = routed_bytes * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
+    crossing = messages_per_copy(recipe.moe_dispatcher, model, np.maximum(group.size / group.inside, 1.0))
     share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,
@@ -199,20 +199,20 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     crosses = stride * at.pp > cluster.near_gpus
     beyond = np.where(crosses, np.where(2 * stride <= cluster.near_gpus, 0.5, 1.0), 0.0)
     bridged = (stride * at.pp > cluster.linked_gpus) & (cluster.linked_gpus < cluster.near_gpus)
-    whole = work.splits.spread(work.tokens) * recipe.model.hidden * recipe.policy.activation_bytes
+    whole_bytes = work.splits.spread(work.tokens) * recipe.model.hidden * recipe.policy.activation_bytes
     in_parts = recipe.sequence_parallel or recipe.fused
-    message = whole / at.tp if in_parts else whole
-    gathered: Value = 0.0
+    message_bytes = whole_bytes / at.tp if in_parts else whole_bytes
+    gather_time_s: Value = 0.0
     if in_parts and not recipe.sequence_parallel:
-        gathered = gather_s(whole, place_on(cluster, at.tp), rates)
+        gather_time_s = gather_s(whole_bytes, place_on(cluster, at.tp), rates)
     # Interleaving hides messages behind other chunks; without it the schedule waits for each, and half as much hides.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     inside = np.where(crosses, 1.0, 2.0)
     pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
-    between, within = (send_s(message, outside, rates, bridged) for outside in (True, False))
+    between, within = (send_s(message_bytes, outside, rates, bridged) for outside in (True, False))
     return Transfer(
-        operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
-        once_s=beyond * between + (1.0 - beyond) * within + gathered, times=2.0, forward_times=1.0,
+        operation="send", carries="stage_outputs", payload_bytes=message_bytes, group=pair,
+        once_s=beyond * between + (1.0 - beyond) * within + gather_time_s, times=2.0, forward_times=1.0,
         exposed_ratio=1.0 - hidden,
     )  # fmt: skip
 
@@ -236,11 +236,11 @@ def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
     pass, including the reference model's, and with resharding once more for the layers that are run backward. Under a
     pipeline, ZeRO 3 does so once per step, because parameters stay gathered over the step's micro-batches.
     """
-    every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
-    scatters = np.where(every, at.grad_accum, 1.0)
-    again = np.where((at.pp == 1) & recipe.reshard_after_forward, recipe.backward_share, 0.0)
-    gathers = scatters * (recipe.forward_passes + again)
-    return ZeroPasses(each_micro_batch=every, scatters=scatters, gathers=gathers)
+    each_micro_batch = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
+    scatters = np.where(each_micro_batch, at.grad_accum, 1.0)
+    backward_gathers = np.where((at.pp == 1) & recipe.reshard_after_forward, recipe.backward_share, 0.0)
+    gathers = scatters * (recipe.forward_passes + backward_gathers)
+    return ZeroPasses(each_micro_batch=each_micro_batch, scatters=scatters, gathers=gathers)
 
 
 def data_parallel_transfers(
@@ -264,35 +264,35 @@ def data_parallel_transfers(
     bucket = np.maximum(rates.bucket_elements, rates.bucket_rank_elements * at.dp * at.cp)
     messages = np.where(at.zero == 3, modules, np.ceil(np.maximum(1.0, shards.trained(last=False) / bucket)))
     compression = recipe.grad_compression
-    rings: Array = (at.zero <= (0 if compression is None else compression.most_zero)).astype(np.float64)
-    scatters: Array = np.where(rings > 0, 0.0, passes.scatters)
+    all_reduces: Array = (at.zero <= (0 if compression is None else compression.most_zero)).astype(np.float64)
+    scatters: Array = np.where(all_reduces > 0, 0.0, passes.scatters)
     gathers: Array = np.where(at.zero == 3, passes.gathers, (at.zero > 0).astype(np.float64))
-    halves = 1.0 if compression is None else compression.messages
+    messages_per_reduce = 1.0 if compression is None else compression.messages
     kinds = (
-        ("all_reduce", "gradients", all_reduce_s, sent_bytes(recipe, at), rings, messages * halves),
+        ("all_reduce", "gradients", all_reduce_s, sent_bytes(recipe, at), all_reduces, messages * messages_per_reduce),
         ("reduce_scatter", "gradients", scatter_s, reduced_bytes(recipe, at), scatters, messages),
         ("all_gather", "parameters", gather_s, gathered_bytes(recipe, at), gathers, messages),
     )
-    sent = tuple(
+    transfers = tuple(
         Transfer(
             operation=operation,
-            carries=f"{whose}{contents}",
+            carries=f"{prefix}{contents}",
             payload_bytes=payload_bytes,
             group=group,
             once_s=seconds(payload_bytes, group, rates, parts_sent),
             times=times,
             messages=parts_sent,
         )
-        for whose, params, share, group in parts
+        for prefix, params, share, group in parts
         if np.any(params)
         for operation, contents, seconds, each_bytes, times, parts_sent in kinds
         if np.any(times)
         # ZeRO 3 gathers frozen parameters too; the other stages gather only the parameters that the update changed.
-        for sent_share in (np.where((at.zero == 3) & (contents == "parameters"), 1.0, share),)
-        for payload_bytes in (params * each_bytes * sent_share,)
+        for payload_share in (np.where((at.zero == 3) & (contents == "parameters"), 1.0, share),)
+        for payload_bytes in (params * each_bytes * payload_share,)
         if np.any(payload_bytes)
     )
-    return (*sent, *_between_replicas(recipe, cluster, shards, at, rates))
+    return (*transfers, *_between_replicas(recipe, cluster, shards, at, rates))
 
 
 def _between_replicas(

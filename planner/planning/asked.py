@@ -30,7 +30,7 @@ class UnpricedError(UsageError):
     It is a usage error where that GPU is the only one, and a row without a plan beside other GPUs.
     """
 
-    told: Message
+    original_message: Message
 
 
 def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
@@ -146,7 +146,11 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
         try:
             far = fewest(case.elsewhere, fixed, draws)
         except NoPlanError as error:
-            return with_ways(error.advised, helpful(case, fixed, question.gpus or 1)) if splits else error.advised
+            return (
+                with_ways(error.original_hint, helpful(case, fixed, question.gpus or 1))
+                if splits
+                else error.original_hint
+            )
         other, risk = far.gpus, _risk(case, far)
     if splits:
         ways = helpful(case, fixed, question.gpus or 1)

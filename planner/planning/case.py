@@ -217,7 +217,7 @@ class Case:
             if known := missing & block.counts:
                 missing -= known
                 index = np.flatnonzero(np.isin(block.layouts.gpus, sorted(known)))
-                parts.append((block.layouts.take(index), block.scores.taken(index)))
+                parts.append((block.layouts.take(index), block.scores.take(index)))
         if missing or not parts:
             layouts = enumerate_layouts(
                 self.recipe, self.cluster, fixed, gpus=np.array(sorted(missing), dtype=np.int64)

@@ -377,7 +377,7 @@ def _failed_result(
 
     def why(case: Case) -> Message:
         if case.policy.id == question.asked.id:
-            return error.told
+            return error.original_message
         return Message.of("why.asked_has_none", precision=question.asked.precision)
 
     def on_same(case: Case) -> Ranged:

@@ -156,7 +156,9 @@ def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
         limit_w = limit_under_cap(case, cap_w, node, draws)
         if limit_w is None:
             raise
-        raise NoPlanError(error.told, hint=Message.of("hint.raise_cap_or_limit", limit_w=limit_w)) from error
+        raise NoPlanError(
+            error.original_message, hint=Message.of("hint.raise_cap_or_limit", limit_w=limit_w)
+        ) from error
 
 
 LIMIT_STEP_W = 10

@@ -67,7 +67,7 @@ def in_time(
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
     except NoPlanError as error:
-        refused = _with_deadline(error.told, shown_s)
+        refused = _with_deadline(error.original_message, shown_s)
     if band is not None and on_same is not None and on_same.plan.fits:
         near = replace(case, recipe=replace(case.recipe, batch_band=band))
         other = _near_proportion(near, question, draws, targets, on_same, choice)

@@ -40,7 +40,7 @@ def least_limit_w(gpu: Gpu, parameters: Parameters | None = None) -> float:
     return float(ceil(idle_w(gpu, parameters) + LEAST_DYNAMIC * gpu.tdp_w))
 
 
-def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: str = "power_at_limit") -> float:
+def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, draw_row: str = "power_at_limit") -> float:
     """Sustained clock under a power limit, relative to the clock under the limit as sold.
 
     One variable determines both the rate and the power (`PowerLaw`). Large products that run alone draw as much as the
@@ -50,39 +50,39 @@ def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: s
     Args:
         cluster: the machines with their power limit.
         parameters: the rows to use; None for the shipped ones.
-        drawn: the row with the power draw of the work, as a share of the limit as sold.
+        draw_row: the row with the power draw of the work, as a share of the limit as sold.
     """
-    known = parameters or shipped_parameters()
+    rows = parameters or shipped_parameters()
     limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
-    needed_w = known.find(drawn).value * tdp_w
+    needed_w = rows.find(draw_row).value * tdp_w
     if limit_w is None or limit_w >= needed_w:
         return 1.0
-    law = power_law(known)
+    law = power_law(rows)
     idle = law.idle_ratio * tdp_w
     return float(law.clock(max(limit_w - idle, LEAST_DYNAMIC * tdp_w) / (needed_w - idle)))
 
 
-def at_clock(term: Term, cluster: Cluster, parameters: Parameters, drawn: str = "power_at_limit") -> Term:
-    """The term of a rate at the clock that the power limit allows; `drawn` is the row with the work's power draw."""
-    clock = clock_ratio(cluster, parameters, drawn)
+def at_clock(term: Term, cluster: Cluster, parameters: Parameters, draw_row: str = "power_at_limit") -> Term:
+    """The term of a rate at the clock that the power limit allows; `draw_row` is the row with the work's power draw."""
+    clock = clock_ratio(cluster, parameters, draw_row)
     if clock == 1.0:
         return term
-    also = tuple(_clock_dependences(cluster, parameters, clock, drawn))
+    also = tuple(_clock_dependences(cluster, parameters, clock, draw_row))
     return replace(term, value=term.value * clock, ceiling=term.ceiling * clock, rests_on=term.rests_on + also)
 
 
-def _clock_dependences(cluster: Cluster, parameters: Parameters, clock: float, drawn: str) -> Iterator[Dependence]:
+def _clock_dependences(cluster: Cluster, parameters: Parameters, clock: float, draw_row: str) -> Iterator[Dependence]:
     """The rows that determine the clock under a power limit, each with the log-log slope of the clock."""
     step = 1e-4
-    for name in (drawn, *CLOCK_ROWS):
+    for name in (draw_row, *CLOCK_ROWS):
         row = parameters.find(name)
         beside = parameters.replaced([replace(row, value=row.value * (1.0 + step))])
-        slope = float(np.log(clock_ratio(cluster, beside, drawn) / clock) / np.log1p(step))
+        slope = float(np.log(clock_ratio(cluster, beside, draw_row) / clock) / np.log1p(step))
         if slope:
             yield Dependence(row=row, power=slope)
 
 
-DRAWN_BY = {"linear_flop_per_s": "power_at_limit", "other_flop_per_s": "power_at_limit",
+DRAW_ROWS = {"linear_flop_per_s": "power_at_limit", "other_flop_per_s": "power_at_limit",
             "attention_flop_per_s": "power_attention", "memory_bytes_per_s": "power_memory"}  # fmt: skip
 """Rates that follow the clock, each with the row that gives the power draw of its work."""
 
@@ -92,11 +92,11 @@ def under_limit(term: Term, cluster: Cluster, parameters: Parameters) -> Term:
     limit_w = cluster.power_limit_w
     if limit_w is None or limit_w >= (term.measured_limit_w or cluster.gpu.tdp_w):
         return term
-    if term.name not in DRAWN_BY:
+    if term.name not in DRAW_ROWS:
         if term.family.limit != "board_power":
             return term
         return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
-    drawn = DRAWN_BY[term.name]
+    draw_row = DRAW_ROWS[term.name]
     measured = replace(cluster, power_limit_w=term.measured_limit_w)
-    clock = clock_ratio(cluster, parameters, drawn) / clock_ratio(measured, parameters, drawn)
+    clock = clock_ratio(cluster, parameters, draw_row) / clock_ratio(measured, parameters, draw_row)
     return replace(term, value=term.value * clock, ceiling=term.ceiling * clock)

@@ -1,7 +1,8 @@
 """The ladder of evidence: find the best available rate of each term for one GPU, stack and precision policy.
 
 In order of preference, a rate is measured here, shipped, published, transferred, or a datasheet value times a typical
-efficiency; each step widens the range. `catalog/parameters.csv` declares the rows; see `QUALIFIERS` and `LIMITS`.
+efficiency; each step widens the range. `catalog/parameters.csv` declares the rows; see `QUALIFIERS` and
+`TERM_BUILDERS`.
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ def _row(parameters: Parameters, name: str, qualifiers: tuple[str, ...], arch: s
     """
     if "arch" not in parameters.families[name].by:
         return parameters.find(name, *qualifiers)
-    own = ".".join([name, *filter(None, qualifiers), arch])
-    if own in parameters.rows:
-        return parameters.rows[own]
+    own_id = ".".join([name, *filter(None, qualifiers), arch])
+    if own_id in parameters.rows:
+        return parameters.rows[own_id]
     return parameters.find(name, *qualifiers, find_architecture(arch).parameters_of)
 
 
@@ -142,7 +143,7 @@ def resolve_rates(
     terms: dict[str, Term] = {}
     for family in setting.parameters.families.values():
         for name in family.terms if read_for(family, recipe) else ():
-            terms[name] = LIMITS[family.limit](setting, family, name)
+            terms[name] = TERM_BUILDERS[family.limit](setting, family, name)
     measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
     return RateSet(terms=terms | measured, parameters=setting.parameters)
 
@@ -182,16 +183,16 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
     surface = _surface(setting, "matmul", compute)
     if surface is not None:
-        asked = replace(setting, compute=compute)
-        row = asked.row(setting.parameters.families["product_rate_ratio"])
+        with_compute = replace(setting, compute=compute)
+        row = with_compute.row(setting.parameters.families["product_rate_ratio"])
         sustained = _surface_term(setting, family, name, surface, compute, Dependence(row=row))
         sustained = replace(sustained, power=_product_power(setting, compute))
         return at_clock(sustained, setting.cluster, setting.parameters)
-    own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
+    over_reference = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
     peak = gpu.peak_flop_per_s[compute]
-    term = _term(setting, family, name, peak * own, row=row)
+    term = _term(setting, family, name, peak * over_reference, row=row)
     evidence = replace(
         term.evidence,
         id=f"rate:{compute}:{gpu.id}",
@@ -233,8 +234,8 @@ def _surface_term(
     The spread of shapes around the surface and of stacks is added. No draw exceeds the peak or the rate of the fastest
     measured stack; a surface is the median of the stacks.
     """
-    own = surface.evidence.kind is EvidenceKind.PUBLISHED
-    spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
+    is_measured = surface.evidence.kind is EvidenceKind.PUBLISHED
+    spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if is_measured else TRANSFER_SD]))
     sustained_flop_per_s = large_flop_per_s(surface)
     fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
     ceiling = min(setting.gpu.peak_flop_per_s[compute], sustained_flop_per_s * fastest)
@@ -270,7 +271,7 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
     surface = _surface(setting, "attention", compute)
     if surface is not None:
         reached = Dependence(row=setting.row(setting.parameters.families["attention_rate_ratio"]))
-        term = _surface_term(setting, family, name, surface, compute, reached, *_older_generation(setting))
+        term = _surface_term(setting, family, name, surface, compute, reached, *_generation_dependences(setting))
     elif compute in ("fp32", "tf32"):
         term = _wide_attention_term(setting, family, name)
     else:
@@ -281,14 +282,14 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
 def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
     """Rate of 32-bit attention, with or without TF32: one kernel, which uses three TF32 products if that is faster."""
     peaks, older = setting.gpu.peak_flop_per_s, setting.parameters.find("attention_generation_ratio")
-    own, in_three = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
-    term = _term(setting, family, name, max(own, in_three))
-    if own >= in_three or not setting.architecture.asynchronous_units:
+    fp32_rate, tf32_rate = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
+    term = _term(setting, family, name, max(fp32_rate, tf32_rate))
+    if fp32_rate >= tf32_rate or not setting.architecture.asynchronous_units:
         return term
     return replace(term, value=term.value * older.value, rests_on=(*term.rests_on, Dependence(row=older, share=True)))
 
 
-def _older_generation(setting: Setting) -> tuple[Dependence, ...]:
+def _generation_dependences(setting: Setting) -> tuple[Dependence, ...]:
     """Dependence on the share of attention kernels of FlashAttention-2's generation on GPUs with asynchronous units.
 
     The share is 1 in stacks that wait for PyTorch. It falls to 0 in tuned ones in the year to `ATTENTION_MATURE_YEAR`.
@@ -309,13 +310,13 @@ def _memory_term(setting: Setting, family: Family, name: str) -> Term:
 
 def _convolution_term(setting: Setting, family: Family, name: str) -> Term:
     """The rate of wide FP32 convolutions on CUDA cores."""
-    peaks, known = setting.gpu.peak_flop_per_s, setting.parameters
-    products = replace(setting, compute="fp32").row(known.families["matmul_efficiency"])
-    ratio = known.find("image_conv_ratio", "fp32")
+    peaks, parameters = setting.gpu.peak_flop_per_s, setting.parameters
+    products = replace(setting, compute="fp32").row(parameters.families["matmul_efficiency"])
+    ratio = parameters.find("image_conv_ratio", "fp32")
     peak = peaks.get("fp32", min(peaks.values()))  # unused on a GPU without FP32
     term = _term(setting, family, name, peak * products.value * ratio.value)
     on = (*term.rests_on, Dependence(row=products, share=True), Dependence(row=ratio))
-    return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, known)
+    return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, parameters)
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
@@ -379,7 +380,7 @@ def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
     return replace(term, value=min(term.value, most_w), ceiling=most_w)
 
 
-LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
+TERM_BUILDERS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "": lambda s, family, name: _unscaled_term(s.parameters, family.name, name, s.qualifiers(family), s.gpu.arch),
     "matmul_peak": _matmul_term,
     "attention_peak": _attention_term,

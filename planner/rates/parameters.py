@@ -87,7 +87,7 @@ class Family:
     by: tuple[str, ...]
     """Qualifiers that select a row (`ladder.QUALIFIERS`), in the order of the parts of an id."""
     limit: str
-    """How a row's value becomes a term (`ladder.LIMITS`), for example times `memory_bandwidth`; empty: unchanged."""
+    """How a row's value becomes a term (`ladder.TERM_BUILDERS`), such as times `memory_bandwidth`; empty: unchanged."""
     bound: str
     """`share`: a share, drawn and fitted below 1; `ceiling`: drawn up to 1 times the limit; empty: unbounded."""
     figure: Figure | None

@@ -320,10 +320,10 @@ class RateSet:
         return Rates(surfaces, powers, centre, **values)
 
     def _drawn(self, term: Term, draws: Draws) -> Value:
-        alone = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
-        if alone is not None and alone.power == 1.0 and not alone.apart:
+        only_row = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
+        if only_row is not None and only_row.power == 1.0 and not only_row.apart:
             factors = _factors(draws, self.parameters)
-            row_id = alone.row.id
+            row_id = only_row.row.id
             return np.minimum(term.value * factors[row_id], term.ceiling) if row_id in factors else term.value
         return _changed(term, term.log_change(draws.shifts(self.parameters), draws))
 

@@ -45,8 +45,8 @@ def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Ad
         weights = (Adapted(inputs=model.hidden, outputs=q), Adapted(inputs=model.hidden, outputs=kv))
         return _as_often(weights, model.attention_share)
     beside_attention = _as_often(beside_attention, model.attention_share)
-    every = (*beside_attention, *_linear_attention(model), *beside_mlp)
-    return {ALL_LINEAR: every, "attention": beside_attention, "mlp": beside_mlp}[targets]
+    all_linear = (*beside_attention, *_linear_attention(model), *beside_mlp)
+    return {ALL_LINEAR: all_linear, "attention": beside_attention, "mlp": beside_mlp}[targets]
 
 
 def _as_often(weights: tuple[Adapted, ...], share: float) -> tuple[Adapted, ...]:

@@ -16,7 +16,7 @@ from planner.performance.communication import data_parallel, in_passes, split_pr
 from planner.performance.images.step import image_coding_s, image_gradients, image_step
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
-from planner.performance.step import left_out, slowest_stage
+from planner.performance.step import error_factor, slowest_stage
 from planner.performance.transfers import (
     Transfer,
     context_transfers,
@@ -122,7 +122,7 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
 def _image_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
     """Yield the axis of a vision model, which reduces gradients and sends nothing else."""
     network, rates = network_of(recipe.model), terms.sample()
-    item_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
+    item_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(error_factor(rates))
     exposed_s = item_s - only(image_coding_s(network, recipe, at, rates))
     reduced = image_gradients(network, recipe, cluster, at, rates)
     yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=item_s)

@@ -70,7 +70,7 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
     shares = head_shares(recipe) if where == "head" else layer_shares(recipe)
     times = product_times((op,), recipe, rates, shares)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
-    m, n, k, count = (only(size) for size in (op.m, op.n, op.k, op.count))
+    m, n, k, count = (only(size) for size in (op.m, op.n, op.k, op.mean_count))
     step_s = only(times.total)
     flop = 2.0 * m * n * k * count * shares.total
     return ProductUse(

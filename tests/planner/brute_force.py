@@ -33,17 +33,17 @@ class OneLayout(Parts):
             return 0.0
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
-        seen = 1 - (q.overlap_tp_ratio if group[0] <= group[2] else 0.0)
+        exposed = 1 - (q.overlap_tp_ratio if group[0] <= group[2] else 0.0)
         unsplit = self.etp < y.tp and not self.m.shared_experts
         blocks = sum(1 if kind.routes and unsplit else 2 for kind in self.layers) / self.m.layers
         if not self.r.sequence_parallel:
             reduce = self.all_reduce(payload, group)
-            return blocks * seen * ((1 + self.run_again) * reduce + self.beside_product(reduce, products_s))
+            return blocks * exposed * ((1 + self.run_again) * reduce + self.beside_product(reduce, products_s))
         gather, scatter = self.gather(payload, group), self.scatter(payload, group)
         forward = (1 + self.run_again) * (gather + scatter)
         backward = gather + self.beside_product(scatter, products_s)
-        again = self.beside_product(gather, products_s) if self.r.trains_all else 0.0
-        return blocks * seen * (forward + backward + again)
+        second_gather = self.beside_product(gather, products_s) if self.r.trains_all else 0.0
+        return blocks * exposed * (forward + backward + second_gather)
 
     def beside_product(self, message_s: float, products_s: float) -> float:
         """What is left of a message of the backward pass that runs beside a product of the layer."""
@@ -80,17 +80,17 @@ class OneLayout(Parts):
         return (8 if self.r.sequence_parallel else 4) * each
 
     def context_s(self, layer: dict[str, float]) -> float:
-        y, m, again = self.y, self.m, self.run_again
+        y, m, recomputed_share = self.y, self.m, self.run_again
         if y.cp == 1:
             return 0.0
         payload = self.tokens * y.cp * self.kv_heads_here() * (m.head_dim + m.value_dim) * self.a
         ranks = self.ranks(y.cp, y.tp)
         attending, scanning = (sum(getattr(k, has) for k in self.layers) / m.layers for has in ("attends", "scans"))
-        passes = attending * ((2 + again) * self.gather(payload, ranks) + self.scatter(payload, ranks))
+        passes = attending * ((2 + recomputed_share) * self.gather(payload, ranks) + self.scatter(payload, ranks))
         values, keys = self.scan_sizes()
-        sent = self.tokens * (3 * values + 2 * keys) * self.a
-        exchanged = scanning * (2 + again) * self.all_to_all(sent, ranks, 1.0)
-        hidden = self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"])
+        sent_bytes = self.tokens * (3 * values + 2 * keys) * self.a
+        exchanged = scanning * (2 + recomputed_share) * self.all_to_all(sent_bytes, ranks, 1.0)
+        hidden = self.q.overlap_cp_ratio * (layer["attention"] + recomputed_share * layer["attention_f"])
         return max(0.0, passes - hidden) + exchanged
 
     def expert_s(self) -> float:
@@ -102,11 +102,15 @@ class OneLayout(Parts):
         met = domains * (1 - (1 - 1 / domains) ** m.top_k)
         if m.expert_groups:
             met = domains * (1 - self.missed_by(m.expert_groups / domains))
-        sent = self.tokens / self.split * m.top_k * self.routed_width() * self.a * self.busiest_ratio()
+        sent_bytes = self.tokens / self.split * m.top_k * self.routed_width() * self.a * self.busiest_ratio()
         each = 1.0 if self.r.moe_dispatcher == "alltoall" else min(1.0, met / m.top_k)
-        once = self.all_to_all(sent, group, each)
+        exchange_s = self.all_to_all(sent_bytes, group, each)
         return (
-            (4 + 2 * self.run_again) * once * (1 - q.overlap_ep_ratio) * sum(k.routes for k in self.layers) / m.layers
+            (4 + 2 * self.run_again)
+            * exchange_s
+            * (1 - q.overlap_ep_ratio)
+            * sum(k.routes for k in self.layers)
+            / m.layers
         )
 
     def missed_by(self, held: float) -> float:
@@ -133,15 +137,15 @@ class OneLayout(Parts):
         whole = self.tokens * self.m.hidden * self.a
         in_parts = self.r.sequence_parallel or self.r.stack in ("typical", "tuned", "classic")
         message = whole / y.tp if in_parts else whole
-        again = self.gather(whole, self.ranks(y.tp, 1)) if in_parts and not self.r.sequence_parallel else 0.0
+        gather_s = self.gather(whole, self.ranks(y.tp, 1)) if in_parts and not self.r.sequence_parallel else 0.0
         between_pairs = 1 < self.c.nvlink_domain < min(y.gpus, near_gpus)
         link = min(q.nvlink_bytes_per_s, q.pcie_bytes_per_s) if between_pairs else q.nvlink_bytes_per_s
         far, near = message / q.nic_bytes_per_s + q.nic_latency_s, message / link + q.nvlink_latency_s
         two_in_a_node = 2 * y.gpus // y.pp <= near_gpus  # the stage at its edge has one neighbour outside
-        once = near if not outside else (far + near) / 2 if two_in_a_node else far
+        message_s = near if not outside else (far + near) / 2 if two_in_a_node else far
         boundaries = 1 if y.pp == 2 else 2
         stall = boundaries * q.send_stall_s if outside and y.gpus >= q.stall_gpus else 0.0
-        return 2 * (once + again) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
+        return 2 * (message_s + gather_s) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
 
     def sent_each(self) -> tuple[float, float]:
         """Bytes of a parameter that is gathered, and of a gradient that is reduced."""
@@ -188,8 +192,8 @@ class OneLayout(Parts):
             apart = self.ranks(y.replicas, y.tp * (y.dp * y.cp // y.replicas))
             busy += self.all_reduce(shard * summed, apart)
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
-        every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
-        window = behind_s * (y.grad_accum if every else chunks)
+        each_micro_batch = y.zero == 2 or (y.zero == 3 and y.pp == 1)
+        window = behind_s * (y.grad_accum if each_micro_batch else chunks)
         overlap = q.overlap_dp_ratio * (q.zero1_overlap_ratio if y.zero == 1 else 1)
         exposed = max(busy - overlap * window, busy / (most + 1) / times)
         slowed = q.interference_ratio * min(busy, window)
@@ -278,8 +282,8 @@ class OneLayout(Parts):
         n, slowest = self.stages()[-1] if with_head else max(self.stages()), max(stages)
         m = y.grad_accum
         ends = 1 if with_head else 0
-        again = 1 + self.run_again / 3
-        host_s = max(self.stages()) * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * again + 60 * q.launch_s
+        passes = 1 + self.run_again / 3
+        host_s = max(self.stages()) * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * passes + 60 * q.launch_s
         waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
         idle = (y.pp - 1) * waited / y.vp  # while the stages fill and drain each waits for its host as well
@@ -303,15 +307,15 @@ class OneLayout(Parts):
             "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble + idle),
             "allocator": self.allocator_s(),
         }
-        left_out = q.model_error_ratio * q.precision_error_ratio
-        left_out *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
-        return {name: value * left_out for name, value in items.items()}
+        error_factor = q.model_error_ratio * q.precision_error_ratio
+        error_factor *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
+        return {name: value * error_factor for name, value in items.items()}
 
     def allocator_s(self) -> float:
         """Every micro-batch of a pipeline flushes the allocator's cache where the memory is full."""
         filling = sum(self.memory().values()) / self.c.gpu.memory_bytes
-        full = min(1.0, max(0.0, (filling - 0.95) / 0.05))
-        return (self.y.grad_accum + self.y.pp - 1) * full * self.q.allocator_retry_s if self.y.pp > 1 else 0.0
+        fill_ratio = min(1.0, max(0.0, (filling - 0.95) / 0.05))
+        return (self.y.grad_accum + self.y.pp - 1) * fill_ratio * self.q.allocator_retry_s if self.y.pp > 1 else 0.0
 
     # -- memory
 
@@ -342,7 +346,7 @@ class OneLayout(Parts):
             others += scanned + kind.scans * self.tokens * scan_values + self.scaled_outputs(kind)
             whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
             kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
-        plain, ffn, made_again, mixed, attends = (sum(one[i] for one in kept) / len(kept) for i in range(5))
+        plain, ffn, made_again, mixed, attends = (sum(layer[i] for layer in kept) / len(kept) for i in range(5))
         scores = attends * self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
         whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
         if y.act_ckpt == "selective":
@@ -397,10 +401,10 @@ class OneLayout(Parts):
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
         items["framework"] = q.context_bytes
         items["fragmentation"] = fragmentation
-        left_out = q.memory_error_ratio * q.memory_stack_error_ratio
-        left_out *= q.memory_architecture_error_ratio * q.memory_shape_error_ratio
+        error_factor = q.memory_error_ratio * q.memory_stack_error_ratio
+        error_factor *= q.memory_architecture_error_ratio * q.memory_shape_error_ratio
         return {
-            name: value * (1.0 if name == "weights" and r.method != "pretrain" else left_out)
+            name: value * (1.0 if name == "weights" and r.method != "pretrain" else error_factor)
             for name, value in items.items()
         }
 
@@ -504,12 +508,12 @@ class OneLayout(Parts):
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
         watts |= dict.fromkeys(HALF_IDLE, lost_w)
-        left_out = q.model_error_ratio * q.precision_error_ratio
-        left_out *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
-        host_s = min(step["optimizer"], q.step_overhead_s * left_out)
+        error_factor = q.model_error_ratio * q.precision_error_ratio
+        error_factor *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
+        host_s = min(step["optimizer"], q.step_overhead_s * error_factor)
         step |= {"optimizer": step["optimizer"] - host_s, "launch": step["launch"] + host_s}
-        left_out = q.power_error_ratio * q.power_stack_error_ratio
-        asked_j = left_out * sum(seconds * watts[name] for name, seconds in step.items())
+        error_factor = q.power_error_ratio * q.power_stack_error_ratio
+        asked_j = error_factor * sum(seconds * watts[name] for name, seconds in step.items())
         limit_w = min(self.c.power_limit_w or self.c.gpu.tdp_w, self.c.gpu.tdp_w)
         step_j = min(asked_j, limit_w * step_s)
         steps = math.ceil(tokens / (self.r.global_batch * self.r.seq_len))

@@ -229,60 +229,60 @@ class Parts:
 
     # -- seconds of one layer
 
-    def product_times(self, one: Product) -> tuple[float, float]:
+    def product_times(self, product: Product) -> tuple[float, float]:
         """Forward, and forward with backward."""
-        q, again = self.q, 2 if self.r.trains_all else 1
-        name = "linear_flop_per_s" if one.low else "other_flop_per_s"
+        q, backward_passes = self.q, 2 if self.r.trains_all else 1
+        name = "linear_flop_per_s" if product.low else "other_flop_per_s"
         surface, power = q.surface(name), q.power(name)
         if surface is None:
-            return self.product_s(one), self.product_s(one) * (1 + again)
+            return self.product_s(product), self.product_s(product) * (1 + backward_passes)
         large = 2 * 8192**3 / product_on(surface, 8192, 8192, 8192)
         slower = large / getattr(q, name)
-        times = slower / q.grouped_matmul_ratio if one.grouped else slower * one.count
-        times *= self.unaligned(one)
+        times = slower / q.grouped_matmul_ratio if product.grouped else slower * product.count
+        times *= self.unaligned(product)
         seconds = []
-        for sizes in self.passes(one):
+        for sizes in self.passes(product):
             alone = product_on(surface, *sizes)
             clock = clock_left(power, watts_alone(power, *sizes, alone)) / clock_left(power, power.held_w)
             seconds.append(alone * times / clock)
         return seconds[0], sum(seconds)
 
-    def unaligned(self, one: Product) -> float:
+    def unaligned(self, product: Product) -> float:
         """How much longer a product of a layer takes whose rows end within a line of memory."""
         compute, longer = self.p.linear_compute, 1.0
-        if not one.low or compute == "fp32":
+        if not product.low or compute == "fp32":
             return 1.0
         each = {"fp8": 1.0, "fp4": 0.5}.get(compute, self.a)
-        for size in (one.columns, one.inner):
+        for size in (product.columns, product.inner):
             wanted, halved = self.q.aligned_bytes, 1.0
             while wanted > 1 and round(size * each) % wanted:
                 wanted, halved = wanted / 2, halved / self.q.unaligned_product_ratio
             longer = max(longer, halved)
         return longer
 
-    def passes(self, one: Product) -> list[tuple[float, float, float]]:
+    def passes(self, product: Product) -> list[tuple[float, float, float]]:
         """Rows, columns and inner dimension of the forward product and its backward passes."""
-        wide = one.count if one.grouped else 1.0
-        m, n, k = one.rows, one.columns, one.inner
+        wide = product.count if product.grouped else 1.0
+        m, n, k = product.rows, product.columns, product.inner
         return [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if self.r.trains_all else 2]
 
     def draw_ratio(self) -> float:
         """Mean watts of all products of the model over those of products that hold the limit."""
-        products = [one for kind in self.layers for one in self.layer_products(kind)] + [self.head_product()]
+        products = [product for kind in self.layers for product in self.layer_products(kind)] + [self.head_product()]
         drawn = held = 0.0
-        for one in products:
-            name = "linear_flop_per_s" if one.low else "other_flop_per_s"
+        for product in products:
+            name = "linear_flop_per_s" if product.low else "other_flop_per_s"
             surface, power = self.q.surface(name), self.q.power(name)
             if surface is None:
-                seconds, held = self.product_times(one)[1], held + self.product_times(one)[1]
-                watts = None if power is None else watts_alone(power, *self.law_alone(one))
+                seconds, held = self.product_times(product)[1], held + self.product_times(product)[1]
+                watts = None if power is None else watts_alone(power, *self.law_alone(product))
                 share = 1 if watts is None else min(watts, power.limit_w) / min(power.held_w, power.limit_w)
                 drawn += seconds * share
                 continue
-            for sizes in self.passes(one):
+            for sizes in self.passes(product):
                 alone = product_on(surface, *sizes)
                 watts = watts_alone(power, *sizes, alone)
-                times = 1 / self.q.grouped_matmul_ratio if one.grouped else one.count
+                times = 1 / self.q.grouped_matmul_ratio if product.grouped else product.count
                 seconds = alone * times / clock_left(power, watts)
                 drawn += seconds * min(watts, power.limit_w) / min(power.held_w, power.limit_w)
                 held += seconds
@@ -293,34 +293,36 @@ class Parts:
         measured = surface.cast_bytes_per_s if surface and self.r.kernels == "eager" else None
         return measured or self.q.memory_bytes_per_s
 
-    def law_parts(self, one: Product) -> tuple[float, float]:
+    def law_parts(self, product: Product) -> tuple[float, float]:
         """Arithmetic and operand traffic of a product without a surface."""
         p, q = self.p, self.q
-        rate = (q.linear_flop_per_s if one.low else q.other_flop_per_s) * (q.grouped_matmul_ratio if one.grouped else 1)
+        m, n, k = product.rows, product.columns, product.inner
+        rate = q.linear_flop_per_s if product.low else q.other_flop_per_s
+        rate *= q.grouped_matmul_ratio if product.grouped else 1
         bytes_in = self.a
-        if one.low and p.linear_compute in ("fp8", "fp4"):
+        if product.low and p.linear_compute in ("fp8", "fp4"):
             bytes_in = 1.0 if p.linear_compute == "fp8" else 0.5
-        arithmetic = 2 * one.rows * one.columns * one.inner / rate * self.unaligned(one)
-        moved = (one.rows * one.inner + one.columns * one.inner) * bytes_in + one.rows * one.columns * self.a
+        arithmetic = 2 * m * n * k / rate * self.unaligned(product)
+        moved = (m * k + n * k) * bytes_in + m * n * self.a
         return arithmetic, moved / q.operand_bytes_per_s
 
     def joined(self, arithmetic: float, traffic: float) -> float:
         return arithmetic + traffic - self.q.matmul_overlap_ratio * min(arithmetic, traffic)
 
-    def law_alone(self, one: Product) -> tuple[float, float, float, float]:
+    def law_alone(self, product: Product) -> tuple[float, float, float, float]:
         """Sizes of a product without a surface, and its seconds under the limit as sold."""
-        power = self.q.power("linear_flop_per_s" if one.low else "other_flop_per_s")
-        arithmetic, traffic = self.law_parts(one)
+        power = self.q.power("linear_flop_per_s" if product.low else "other_flop_per_s")
+        arithmetic, traffic = self.law_parts(product)
         seconds = self.joined(arithmetic * clock_left(power, power.held_w), traffic)
-        return one.rows, one.columns, one.inner, seconds
+        return product.rows, product.columns, product.inner, seconds
 
-    def product_s(self, one: Product) -> float:
-        power = self.q.power("linear_flop_per_s" if one.low else "other_flop_per_s")
-        arithmetic, traffic = self.law_parts(one)
+    def product_s(self, product: Product) -> float:
+        power = self.q.power("linear_flop_per_s" if product.low else "other_flop_per_s")
+        arithmetic, traffic = self.law_parts(product)
         if power is not None:
-            alone = watts_alone(power, *self.law_alone(one))
+            alone = watts_alone(power, *self.law_alone(product))
             arithmetic *= clock_left(power, power.held_w) / clock_left(power, alone)
-        return self.joined(arithmetic, traffic) * one.count + self.q.kernel_s
+        return self.joined(arithmetic, traffic) * product.count + self.q.kernel_s
 
     def fused_attention(self, flop: float) -> tuple[float, float]:
         """Forward, and forward with backward; under context parallelism a kernel and a sum for each chunk."""
@@ -341,8 +343,8 @@ class Parts:
         """Seconds of one layer and micro-batch."""
         r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
         moe, products = kind.routes, self.layer_products(kind)
-        timed = [self.product_times(one) for one in products]  # none, of a layer without mixer and feed-forward
-        forward, total = sum(one[0] for one in timed), sum(one[1] for one in timed)
+        timed = [self.product_times(product) for product in products]  # none, of a layer without mixer and feed-forward
+        forward, total = sum(forward_s for forward_s, _ in timed), sum(total_s for _, total_s in timed)
         times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
@@ -467,7 +469,7 @@ class Parts:
 
     def mean_layer(self) -> dict[str, float]:
         layers = [self.layer(kind) for kind in self.layers]
-        return {name: sum(one[name] for one in layers) / len(layers) for name in layers[0]}
+        return {name: sum(layer[name] for layer in layers) / len(layers) for name in layers[0]}
 
     def head_product(self) -> Product:
         columns = self.m.vocab / self.y.tp
@@ -475,11 +477,11 @@ class Parts:
 
     def head(self) -> dict[str, float]:
         m, q = self.m, self.q
-        one = self.head_product()
+        product = self.head_product()
         logits = self.tokens * m.head_ratio * m.vocab / self.y.tp
         moved = logits * q.logit_bytes * self.a / 2 + 6 * self.tokens * m.hidden * self.a
         return {
-            "matmul": self.product_times(one)[1],
+            "matmul": self.product_times(product)[1],
             "memory": moved / q.memory_bytes_per_s + 20 * q.kernel_s,
         }
 
@@ -578,15 +580,15 @@ class Parts:
             return [each - 1, *(each for _ in range(y.pp - 2)), each - 1]
         if self.r.balances_stages and y.pp > 1 and y.vp == 1 and not self.m.mtp_unrolled:
             return self.stages_by_cost()
-        whole, rest = divmod(layers, y.pp)
-        return [whole + (1 if i < rest else 0) for i in range(y.pp)]
+        whole, remainder = divmod(layers, y.pp)
+        return [whole + (1 if i < remainder else 0) for i in range(y.pp)]
 
     def filled(self) -> list[int]:
         """As many in each chunk as can be; the last, which predicts further tokens, has what these leave."""
         pp, chunks, layers = self.y.pp, self.y.pp * self.y.vp, self.m.layers
         last = max(layers - math.ceil(layers / chunks) * (chunks - 1), self.m.mtp_unrolled)
-        whole, rest = divmod(layers - last, chunks - 1)
-        sizes = [*(whole + (1 if i < rest else 0) for i in range(chunks - 1)), last]
+        whole, remainder = divmod(layers - last, chunks - 1)
+        sizes = [*(whole + (1 if i < remainder else 0) for i in range(chunks - 1)), last]
         return [sum(sizes[stage::pp]) for stage in range(pp)]
 
     def stages_by_cost(self) -> list[int]:
@@ -632,8 +634,8 @@ class Parts:
         table = (self.m.vocab + self.m.learned_positions) * self.m.hidden / self.y.tp
         output = self.m.vocab * self.m.hidden / self.y.tp
         if self.y.pp == 1:
-            both = table if self.m.tied_embeddings else table + output
-            return both, both
+            both_ends = table if self.m.tied_embeddings else table + output
+            return both_ends, both_ends
         return table, output + (table if self.m.mtp_unrolled else 0.0)
 
     def expert_ranks(self) -> float:

@@ -77,9 +77,9 @@ def fastest(
     """Seconds per step of the fastest that fits, and the layouts that take as long."""
     timed = []
     for where in all_layouts(recipe, cluster, gpus, ckpts):
-        one = OneLayout(recipe, cluster, where, rates)
-        if sum(one.memory().values()) <= cluster.gpu.memory_bytes - 0.55 * 2**30:  # what the driver keeps
-            timed.append((sum(one.step().values()), where))
+        computed = OneLayout(recipe, cluster, where, rates)
+        if sum(computed.memory().values()) <= cluster.gpu.memory_bytes - 0.55 * 2**30:  # what the driver keeps
+            timed.append((sum(computed.step().values()), where))
     if not timed:
         return float("inf"), []
     least = min(seconds for seconds, _ in timed)

@@ -164,7 +164,7 @@ def shapes(draw: st.DrawFn) -> ModelShape:
     head_dim = draw(st.sampled_from((32, 64, 100, 128)))
     hidden = heads * head_dim * draw(st.sampled_from((1, 2)))
     kv_heads = draw(st.sampled_from([k for k in (1, 2, 4, 8, 16, 24) if heads % k == 0]))
-    one = shape(
+    model = shape(
         kind=draw(st.sampled_from(("decoder", "decoder", "encoder"))),
         layers=draw(st.integers(2, 24)),
         hidden=hidden,
@@ -181,31 +181,31 @@ def shapes(draw: st.DrawFn) -> ModelShape:
         global_attention_every=draw(st.sampled_from((1, 2))),
     )
     if draw(st.booleans()):
-        one = replace(
-            one, kv_lora_rank=128, rope_head_dim=16, v_head_dim=head_dim // 2, kv_heads=heads,
+        model = replace(
+            model, kv_lora_rank=128, rope_head_dim=16, v_head_dim=head_dim // 2, kv_heads=heads,
             q_lora_rank=draw(st.sampled_from((None, 192))),
         )  # fmt: skip
     if draw(st.booleans()):
         experts = draw(st.sampled_from((4, 8, 16)))
-        one = replace(
-            one, experts=experts, top_k=draw(st.integers(1, 4)), expert_ffn=draw(st.sampled_from((256, 1024))),
+        model = replace(
+            model, experts=experts, top_k=draw(st.integers(1, 4)), expert_ffn=draw(st.sampled_from((256, 1024))),
             shared_experts=draw(st.integers(0, 2)), dense_layers=draw(st.integers(0, 1)),
             moe_every=draw(st.sampled_from((1, 2))),
         )  # fmt: skip
         groups = draw(st.sampled_from((0, 0, 2, 4)))
         if groups:
-            one = replace(one, expert_groups=groups, token_groups=draw(st.integers(1, groups - 1)))
-        one = replace(one, expert_hidden=draw(st.sampled_from((None, None, 192))))
+            model = replace(model, expert_groups=groups, token_groups=draw(st.integers(1, groups - 1)))
+        model = replace(model, expert_hidden=draw(st.sampled_from((None, None, 192))))
     if draw(st.integers(0, 2)) == 0:
-        one = draw(hybrids_of(one))
+        model = draw(hybrids_of(model))
     further = draw(st.sampled_from((0, 0, 1, 2)))
-    return replace(one, mtp_layers=further, mtp_shares_weights=draw(st.booleans())).unrolled()
+    return replace(model, mtp_layers=further, mtp_shares_weights=draw(st.booleans())).unrolled()
 
 
 @st.composite
-def hybrids_of(draw: st.DrawFn, one: ModelShape) -> ModelShape:
+def hybrids_of(draw: st.DrawFn, model: ModelShape) -> ModelShape:
     """The same with linear attention in some layers, beside attention or instead, and a feed-forward in some."""
-    layers = one.layers
+    layers = model.layers
     key_heads = draw(st.sampled_from((1, 2, 8, 16)))
     linear = LinearAttention(
         layers=draw(st.integers(1, layers)), key_heads=key_heads, key_dim=draw(st.sampled_from((64, 128))),
@@ -213,9 +213,9 @@ def hybrids_of(draw: st.DrawFn, one: ModelShape) -> ModelShape:
         head_inputs=draw(st.sampled_from((1, 2))), gated_norm=draw(st.booleans()),
     )  # fmt: skip
     return replace(
-        one, linear=linear, gated_attention=one.kv_lora_rank is None and draw(st.booleans()),
+        model, linear=linear, gated_attention=model.kv_lora_rank is None and draw(st.booleans()),
         attention_layers=draw(st.one_of(st.none(), st.integers(0, layers))),
-        ffn_layers=draw(st.one_of(st.none(), st.integers(one.dense_layers + 1, layers))),
+        ffn_layers=draw(st.one_of(st.none(), st.integers(model.dense_layers + 1, layers))),
     )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
     known = [p for p in load_policies().values() if {p.linear_compute, p.other_compute} <= peaks]
     model = draw(shapes())
     where = draw(layouts_of(model))
-    one = recipe(
+    training = recipe(
         model, draw(st.sampled_from(sorted(p.id for p in known))),
         optimizer=find_optimizer(draw(st.sampled_from(("adamw", "adamw-8bit", "adafactor", "muon", "sgd-momentum")))),
         method=draw(st.sampled_from(("pretrain", "sft", "lora", "qlora", "dora", "qdora"))),
@@ -267,4 +267,4 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
         reshard_after_forward=draw(st.booleans()),
         tp_overlap=draw(st.booleans()),
     )  # fmt: skip
-    return one, where, machine
+    return training, where, machine

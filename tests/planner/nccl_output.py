@@ -47,7 +47,7 @@ def row(collective: str, ranks: int, size: int, time_s: float, *, checked: bool 
     bandwidths = f"{printed(algorithm, 6)}  {printed(algorithm * FACTORS[collective](ranks), 6)}"
     times = f"  {printed(time_s * 1e6, 7)}  {bandwidths}"
     redop = "sum" if collective in REDUCING else "none"
-    verdicts = [f"{'0':>6s}" if there and checked else "   N/A" for there in (True, collective in IN_PLACE)]
+    verdicts = [f"{'0':>6s}" if has_verdict and checked else "   N/A" for has_verdict in (True, collective in IN_PLACE)]
     return f"{size:12d}  {size // 4:12d}  {'float':>8s}  {redop:>6s}  {-1:6d}" + "".join(
         f"{times}  {verdict}" for verdict in verdicts
     )

@@ -44,7 +44,7 @@ def test_an_answer_does_not_depend_on_the_context_of_the_caller(of_the_caller, t
         document = mpplan.to_document(mpplan.estimate(**asked, tariff=rates))
         return document["plans"], document["money"], render(document, "csv")
 
-    here = shown()
+    in_own_context = shown()
     assert not any(of_the_caller.flags.values())
     with decimal.localcontext(Context(prec=28)):
-        assert here == shown()
+        assert in_own_context == shown()

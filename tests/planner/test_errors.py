@@ -54,12 +54,12 @@ def test_these_are_all_errors_of_the_planner():
 @pytest.mark.parametrize("way", WAYS_TO_COPY)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_every_error_can_be_copied_whole(error, way):
-    again = WAYS_TO_COPY[way](error)
+    copied = WAYS_TO_COPY[way](error)
 
-    assert type(again) is type(error)
-    assert (again.args, str(again)) == (error.args, str(error))
-    assert vars(again) == vars(error)
-    assert again.exit_code == error.exit_code
+    assert type(copied) is type(error)
+    assert (copied.args, str(copied)) == (error.args, str(error))
+    assert vars(copied) == vars(error)
+    assert copied.exit_code == error.exit_code
 
 
 def test_the_types_of_an_error_hold_before_and_after_it_is_worded():
@@ -73,5 +73,5 @@ def test_the_key_and_the_values_of_an_error_outlive_its_wording():
     error.message, error.hint = "too dear", "pay more"
 
     assert (error.key, error.values) == ("error.too_dear", {"cheapest_usd": 12.5})
-    assert (error.told, error.advised) == (SHORT, WAYS)
+    assert (error.original_message, error.original_hint) == (SHORT, WAYS)
     assert (UsageError("plain").key, UsageError("plain").values) == (None, {})

@@ -13,9 +13,9 @@ from planner.evidence import Estimate, Gap, median, middle
 
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
 def test_low_mid_and_high_are_ordered_and_lie_within_the_draws(values):
-    found = Estimate.of_draws(values)
+    estimate = Estimate.of_draws(values)
 
-    assert min(values) <= found.low <= found.mid <= found.high <= max(values)
+    assert min(values) <= estimate.low <= estimate.mid <= estimate.high <= max(values)
 
 
 def test_of_a_thousand_and_one_draws_the_ends_are_the_51st_and_951st():
@@ -45,10 +45,10 @@ def test_the_median_is_that_of_numpy(values):
 
 def test_between_two_draws_they_are_interpolated():
     # Hyndman and Fan 1996, type 7: position 1 + (n - 1) p of the ordered draws
-    found = Estimate.of_draws([1.0, 2.0, 3.0, 4.0])
+    estimate = Estimate.of_draws([1.0, 2.0, 3.0, 4.0])
 
-    assert (found.low, found.high) == pytest.approx((1.15, 3.85))
-    assert found.mid == pytest.approx(24 ** (1 / 4))
+    assert (estimate.low, estimate.high) == pytest.approx((1.15, 3.85))
+    assert estimate.mid == pytest.approx(24 ** (1 / 4))
 
 
 def test_a_figure_without_draws_has_no_range():

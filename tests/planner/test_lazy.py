@@ -177,21 +177,21 @@ def test_a_class_that_can_change_is_the_standard_one() -> None:
 
         x: int = 1
 
-    one = Open()
-    one.x = 2
+    instance = Open()
+    instance.x = 2
 
-    assert one == Open(2)
+    assert instance == Open(2)
     with pytest.raises(TypeError, match="unhashable"):
-        hash(one)
+        hash(instance)
 
 
 @pytest.mark.parametrize("number", [1, lazy.FEW, lazy.FEW + 1, 3 * lazy.FEW])
 def test_an_object_is_the_same_whether_its_class_is_compiled_yet_or_not(number: int) -> None:
     row, _ = classes(lazy.dataclass)
-    made = [row(name="a", notes=[str(n)]) for n in range(number)]
+    instances = [row(name="a", notes=[str(n)]) for n in range(number)]
 
-    assert repr(made[-1]) == repr(STANDARD[0](name="a", notes=[str(number - 1)]))
-    assert ("filling" in row.__init__.__code__.co_qualname) == (number <= lazy.FEW)
+    assert repr(instances[-1]) == repr(STANDARD[0](name="a", notes=[str(number - 1)]))
+    assert ("_lazy_init" in row.__init__.__code__.co_qualname) == (number <= lazy.FEW)
     with pytest.raises(ValueError, match="below zero"):
         row(name="a", value=-1.0)
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'name'"):
@@ -203,10 +203,10 @@ def test_the_import_of_the_planner_compiles_none_of_its_classes() -> None:
         "import gc; import mpplan.api.answer;"
         "inits = [c.__init__ for c in gc.get_objects() if isinstance(c, type) and '__dataclass_fields__' in vars(c)"
         " and c.__module__.startswith('planner.') and hasattr(c.__init__, '__code__')];"
-        "print(sum('_filling' in init.__code__.co_qualname for init in inits), len(inits))"
+        "print(sum('_lazy_init' in init.__code__.co_qualname for init in inits), len(inits))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
-    waiting, made = map(int, done.stdout.split())
+    waiting, total = map(int, done.stdout.split())
 
-    assert made > 30
-    assert waiting > 0.9 * made
+    assert total > 30
+    assert waiting > 0.9 * total

@@ -11,10 +11,10 @@ from planner.parallelism.slowest import expected_max
 from planner.performance.collectives import all_reduce_s, place_on
 from planner.performance.compression import coding_s, residual_bytes, sent_bytes
 from planner.performance.images.work import image_work, recipe_traffic, update_kernels
-from planner.performance.memory import MemoryItems, memory_left_out
+from planner.performance.memory import MemoryItems, memory_error_factor
 from planner.performance.model_states import moment_bytes
 from planner.performance.optimizer_step import update_bytes_per_param
-from planner.performance.step import StepTimes, left_out, waiting_s
+from planner.performance.step import StepTimes, error_factor, waiting_s
 from planner.performance.transfers import Transfer
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -46,23 +46,23 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
     work = image_work(network, at.micro_batch.astype(np.float64), recipe, rates)
     m, updates = at.grad_accum.astype(np.float64), update_kernels(network)
     update_s = updates * rates.kernel_s
-    last = work.total + update_s  # the micro-batch after which the weights are updated
+    last_micro_batch_s = work.total + update_s  # the micro-batch after which the weights are updated
     launch = (m - 1.0) * waiting_s(work.kernels * rates.launch_s, work.total)
-    launch = launch + waiting_s((work.kernels + updates) * rates.launch_s, last)
+    launch = launch + waiting_s((work.kernels + updates) * rates.launch_s, last_micro_batch_s)
     reduce_s = image_gradients(network, recipe, cluster, at, rates).once_s
-    hidden = rates.overlap_dp_ratio * last * BACKWARD_SHARE
+    hidden = rates.overlap_dp_ratio * last_micro_batch_s * BACKWARD_SHARE
     exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
     coding = image_coding_s(network, recipe, at, rates)
     update_bytes = network.params * update_bytes_per_param(recipe)
     optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.image_step_overhead_s
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (m * work.total + update_s)
-    error, nothing = left_out(rates), 0.0 * last
+    error, zero = error_factor(rates), 0.0 * last_micro_batch_s
     return StepTimes(
         matmul=m * work.products * error, attention=m * work.attention * error,
-        memory_bound=(m * work.memory + update_s) * error, recompute=nothing, launch=launch * error,
-        tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,
-        dp_comm=(exposed + coding) * error, optimizer=optimizer * error, offload=nothing, jitter=jitter * error,
-        allocator=nothing,
+        memory_bound=(m * work.memory + update_s) * error, recompute=zero, launch=launch * error,
+        tp_comm=zero, cp_comm=zero, ep_comm=zero, pp_comm=zero, bubble=zero,
+        dp_comm=(exposed + coding) * error, optimizer=optimizer * error, offload=zero, jitter=jitter * error,
+        allocator=zero,
     )  # fmt: skip
 
 
@@ -84,4 +84,4 @@ def image_memory(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rate
         framework=zero + rates.context_bytes,
         fragmentation=activations * rates.fragmentation_ratio,
     )
-    return items.scaled(memory_left_out(rates))
+    return items.scaled(memory_error_factor(rates))

@@ -111,9 +111,9 @@ def _summed(seconds: Value) -> Value:
     return np.asarray(np.asarray(seconds).sum(axis=0))
 
 
-def _half_full(width: Value, half: Value) -> Value:
-    """Share of the best rate that a width reaches; one half at `half`."""
-    return width / (width + half)
+def _half_full(width: Value, half_width: Value) -> Value:
+    """Share of the best rate that a width reaches; one half at `half_width`."""
+    return width / (width + half_width)
 
 
 def _wide_rate(recipe: Recipe, rates: Rates) -> Value:
@@ -173,7 +173,7 @@ def _linear_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates
         rate = rates.linear_flop_per_s * rates.image_linear_ratio
         rate = rate * _half_full(n, rates.image_linear_width) * _half_full(k, rates.image_linear_width)
         operands = 3.0 * rows * (n + k) * each / rates.operand_bytes_per_s
-        casts = cast_s(MatMul(m=rows / count, n=n, k=k, count=count), recipe, rates)
+        casts = cast_s(MatMul(m=rows / count, n=n, k=k, mean_count=count), recipe, rates)
         seconds = seconds + _summed(_roof(3.0 * 2.0 * rows * n * k / rate, operands) + casts)
     if network.batched:
         flop = _column(b.flop for b in network.batched) * images

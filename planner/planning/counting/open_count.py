@@ -162,8 +162,8 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
             "hint.deadline_in_budget", deadline_days=later_days
         )  # the original hint only asks for more money
         if error.enough is not None:
-            hint = Message.of("hint.budget_or_deadline", hint=error.advised, deadline_days=later_days)
-        raise NoPlanError(error.told, hint=hint, enough=error.enough) from error
+            hint = Message.of("hint.budget_or_deadline", hint=error.original_hint, deadline_days=later_days)
+        raise NoPlanError(error.original_message, hint=hint, enough=error.enough) from error
 
 
 def _soon_enough(targets: Targets) -> Targets:

@@ -164,10 +164,10 @@ def test_racks_and_the_dgx_2_join_more_than_eight():
 
 @pytest.mark.parametrize(("name", "memory_mib", "power_w", "row"), DEVICES, ids=[device[0] for device in DEVICES])
 def test_a_real_device_finds_its_one_row(name, memory_mib, power_w, row):
-    found = match_device(name, memory_mib * MIB, power_w)
+    gpu = match_device(name, memory_mib * MIB, power_w)
 
-    assert found is not None
-    assert found.id == row
+    assert gpu is not None
+    assert gpu.id == row
 
 
 def test_no_two_patterns_take_the_same_device():
@@ -182,12 +182,12 @@ def test_no_two_patterns_take_the_same_device():
 
 
 def test_every_row_but_the_double_die_package_can_be_found_from_a_device():
-    found = {row for *_, row in DEVICES}
+    matched = {row for *_, row in DEVICES}
     unnamed = [gpu.id for gpu in GPUS if gpu.device_name_pattern is None]
 
     assert unnamed == ["mi250x-128gb"]
     assert all(re.compile(gpu.device_name_pattern) for gpu in GPUS if gpu.device_name_pattern)
-    assert len(found) > 0.9 * (len(GPUS) - 1)
+    assert len(matched) > 0.9 * (len(GPUS) - 1)
 
 
 @pytest.mark.parametrize(

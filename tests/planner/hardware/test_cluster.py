@@ -22,26 +22,26 @@ from planner.hardware.network import Network
     ],
 )
 def test_the_nvlink_domain_is_the_node_or_the_rack(gpu, node, domain):
-    one = make_cluster(find_gpu(gpu))
+    machines = make_cluster(find_gpu(gpu))
 
-    assert (one.gpus_per_node, one.nvlink_domain) == (node, domain)
+    assert (machines.gpus_per_node, machines.nvlink_domain) == (node, domain)
 
 
 def test_half_a_node_is_half_a_domain():
-    one = make_cluster(find_gpu("h100-sxm5-80gb"), gpus_per_node=4)
+    machines = make_cluster(find_gpu("h100-sxm5-80gb"), gpus_per_node=4)
 
-    assert one.nvlink_domain == 4
+    assert machines.nvlink_domain == 4
 
 
 def test_a_network_that_nobody_states_is_assumed_and_said_so():
     unknown = next(gpu for gpu in load_gpus().values() if gpu.nic_bytes_per_s is None)
     assumed = make_cluster(unknown)
-    said = make_cluster(unknown, network=Network(bytes_per_s=50e9, fabric="efa"))
+    stated = make_cluster(unknown, network=Network(bytes_per_s=50e9, fabric="efa"))
 
     assert assumed.nic_assumed
     assert assumed.nic_bytes_per_s == DEFAULT_NIC_BYTES_PER_S == 12.5e9  # 100 Gbit/s
-    assert not said.nic_assumed
-    assert said.nic_bytes_per_s == 50e9
+    assert not stated.nic_assumed
+    assert stated.nic_bytes_per_s == 50e9
 
 
 def test_the_catalogue_s_network_is_per_gpu():
@@ -70,7 +70,7 @@ def test_one_or_two_cards_lie_in_a_desktop_and_what_is_sold_as_a_server_never_do
     [(1, 1), (2, 2), (3, 3), (7, 7), (8, 8), (10, 5), (11, 8), (12, 6), (13, 8), (14, 7), (16, 8), (17, 8), (26, 8)],
 )
 def test_cards_lie_in_equal_machines_or_in_full_ones_of_which_the_last_is_part_full(cards, in_one):
-    one = make_cluster(find_gpu("rtx-4090"), gpus_per_node=1, sized_by_number=True)
+    machines = make_cluster(find_gpu("rtx-4090"), gpus_per_node=1, sized_by_number=True)
 
-    assert one.holding(cards).gpus_per_node == in_one
-    assert replace(one, sized_by_number=False).holding(cards) == replace(one, sized_by_number=False)
+    assert machines.holding(cards).gpus_per_node == in_one
+    assert replace(machines, sized_by_number=False).holding(cards) == replace(machines, sized_by_number=False)

@@ -9,9 +9,9 @@ from planner.kernels.collectives import COLLECTIVES, bus_bytes, collective_s, co
 
 
 def surfaces(gpu: str):
-    found = collective_surfaces(load_gpus()[gpu])
-    assert found is not None
-    return found
+    collectives = collective_surfaces(load_gpus()[gpu])
+    assert collectives is not None
+    return collectives
 
 
 def test_the_bus_carries_a_message_twice_for_an_all_reduce_and_once_otherwise_less_one_rank_s_part():

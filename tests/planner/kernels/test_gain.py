@@ -33,49 +33,49 @@ def test_casts_are_paid_once_for_each_tensor_of_a_product():
 
 def test_square_weights_pay_from_the_size_where_what_is_saved_exceeds_the_casts():
     # at h x h and 4096 tokens: saved 3 x 4096 h^2 / 1e12 s, cast (2 x 4096 h + h^2) x 1e-9 s; equal at h = 726
-    found = narrow_gain(types(1e-9), 4096.0, 8192.0, 8192.0, 8192.0)
+    gain = narrow_gain(types(1e-9), 4096.0, 8192.0, 8192.0, 8192.0)
 
-    assert found.pays_from_hidden == 768  # in steps of 256
-    assert found.gain_ratio == pytest.approx(types(1e-9).gain(4096.0, 8192.0, 8192.0))
-    assert found.strong_from_hidden is not None
-    assert found.strong_from_hidden > found.pays_from_hidden
+    assert gain.pays_from_hidden == 768  # in steps of 256
+    assert gain.gain_ratio == pytest.approx(types(1e-9).gain(4096.0, 8192.0, 8192.0))
+    assert gain.strong_from_hidden is not None
+    assert gain.strong_from_hidden > gain.pays_from_hidden
 
 
 def test_where_casts_cost_more_than_any_product_saves_no_size_pays():
-    found = narrow_gain(types(1e-6), 4096.0, 8192.0, 8192.0, 8192.0)
+    gain = narrow_gain(types(1e-6), 4096.0, 8192.0, 8192.0, 8192.0)
 
-    assert found.gain_ratio < 1
-    assert found.pays_from_hidden is None
-    assert found.pays_from_tokens is None
+    assert gain.gain_ratio < 1
+    assert gain.pays_from_hidden is None
+    assert gain.pays_from_tokens is None
 
 
 def test_few_tokens_do_not_pay_where_a_launch_has_a_floor():
-    found = narrow_gain(types(floor_s=1e-3), 4096.0, 1024.0, 1024.0, 1024.0)
+    gain = narrow_gain(types(floor_s=1e-3), 4096.0, 1024.0, 1024.0, 1024.0)
 
     # 2 m 1024^2 / 1e12 s in the wide type reaches the floor of a millisecond at m = 477
-    assert found.pays_from_tokens == 512
+    assert gain.pays_from_tokens == 512
 
 
 def test_the_sizes_are_those_of_the_product_itself_scaled_with_the_hidden_size():
     # 4 h x h at 4096 tokens: saved 3 x 4096 x 4 h^2 / 1e12 s, cast (4096 x 5 h + 4 h^2) x 1e-9 s; equal at h = 454
-    found = narrow_gain(types(1e-9), 4096.0, 16384.0, 4096.0, 4096.0)
+    gain = narrow_gain(types(1e-9), 4096.0, 16384.0, 4096.0, 4096.0)
 
-    assert found.pays_from_hidden == 512
-    assert found.hidden == 4096
+    assert gain.pays_from_hidden == 512
+    assert gain.hidden == 4096
 
 
 @pytest.mark.parametrize("hidden", [600.0, 726.0, 768.0, 1000.0, 1800.0, 6000.0, 20000.0])
 @pytest.mark.parametrize("m", [100.0, 4096.0, 50000.0])
 def test_what_is_said_of_other_sizes_never_denies_what_is_said_of_this_one(hidden, m):
-    found = narrow_gain(types(1e-9, floor_s=1e-3), m, 3.5 * hidden, hidden, hidden)
+    gain = narrow_gain(types(1e-9, floor_s=1e-3), m, 3.5 * hidden, hidden, hidden)
 
-    for wanted, size, here in (
-        (1.0, found.pays_from_hidden, hidden),
-        (STRONG_GAIN, found.strong_from_hidden, hidden),
-        (1.0, found.pays_from_tokens, m),
+    for wanted, size, own_size in (
+        (1.0, gain.pays_from_hidden, hidden),
+        (STRONG_GAIN, gain.strong_from_hidden, hidden),
+        (1.0, gain.pays_from_tokens, m),
     ):
-        if found.gain_ratio >= wanted:
+        if gain.gain_ratio >= wanted:
             assert size is not None
-            assert size <= here
+            assert size <= own_size
         else:
-            assert size is None or size > here
+            assert size is None or size > own_size

@@ -25,13 +25,15 @@ def test_a_gpu_of_an_architecture_that_nobody_measured_has_none():
 
 def test_attention_follows_the_peak_of_the_relative():
     # gpus.csv: L40 has half the peak of the measured L40S (181 TFLOP/s) and its bandwidth (864 GB/s)
-    one, own = nearest_surface("attention", find_gpu("l40"), "bf16", LAW), load_surface("attention:l40s:bf16")
+    rescaled, measured = nearest_surface("attention", find_gpu("l40"), "bf16", LAW), load_surface("attention:l40s:bf16")
     # 2 x 8192 FLOP for 4 x 2 bytes: at 362 TFLOP/s traffic is 17 % of the sum; twice the energy per FLOP to spend
     # leaves the clock its most, 1.12
 
-    assert one is not None
-    assert one.evidence.kind is EvidenceKind.TRANSFERRED
-    assert large_flop_per_s(one) / large_flop_per_s(own) == pytest.approx(1 / (0.83 / (0.5 * 1.12) + 0.17), rel=0.01)
+    assert rescaled is not None
+    assert rescaled.evidence.kind is EvidenceKind.TRANSFERRED
+    assert large_flop_per_s(rescaled) / large_flop_per_s(measured) == pytest.approx(
+        1 / (0.83 / (0.5 * 1.12) + 0.17), rel=0.01
+    )
     assert nearest_surface("attention", find_gpu("v100-sxm2-16gb"), "bf16", LAW, peak_of="fp16") is None
 
 
@@ -46,10 +48,10 @@ def test_a_part_with_the_same_limits_takes_the_surface_as_it_is_but_says_whose_i
 
 def test_a_product_that_waits_for_memory_follows_the_bandwidth_of_the_relative():
     # gpus.csv: A100 SXM 40 GB has 1555 GB/s, the measured SXM 80 GB part 2039, the same peak
-    one = nearest_surface("matmul", find_gpu("a100-sxm4-40gb"), "bf16", LAW)
-    own = load_surface("matmul:a100-sxm4-80gb:bf16")
-    assert one is not None
-    ratio = product_s(one, 16.0, 8192.0, 8192.0) / product_s(own, 16.0, 8192.0, 8192.0)
+    rescaled = nearest_surface("matmul", find_gpu("a100-sxm4-40gb"), "bf16", LAW)
+    measured = load_surface("matmul:a100-sxm4-80gb:bf16")
+    assert rescaled is not None
+    ratio = product_s(rescaled, 16.0, 8192.0, 8192.0) / product_s(measured, 16.0, 8192.0, 8192.0)
 
     assert ratio == pytest.approx(2039 / 1555, rel=0.05)
-    assert one.spread > own.spread
+    assert rescaled.spread > measured.spread

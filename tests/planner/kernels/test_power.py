@@ -50,8 +50,8 @@ def test_what_draws_less_than_a_lower_limit_keeps_its_clock():
     limited = replace(H200, limit_w=400.0)
 
     assert limited.clock(390.0) == 1.0
-    assert limited.limited_ratio(390.0) == pytest.approx(390 / 400)
-    assert limited.limited_ratio(686.0) == 1.0
+    assert limited.limited_power_ratio(390.0) == pytest.approx(390 / 400)
+    assert limited.limited_power_ratio(686.0) == 1.0
     assert limited.clock(686.0) < limited.clock(500.0) < 1.0
 
 

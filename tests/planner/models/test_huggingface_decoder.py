@@ -14,7 +14,7 @@ def config(**values: object) -> ConfigJson:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "window", "every"),
+    ("kinds", "window", "global_every"),
     [
         (["sliding_attention"] * 5 + ["full_attention"] + ["sliding_attention"] * 4, 1024, 6),
         (["full_attention"] * 7 + ["sliding_attention"], None, 1),  # nearer to none local than to all
@@ -22,16 +22,21 @@ def config(**values: object) -> ConfigJson:
         (["full_attention"] * 8, None, 1),
     ],
 )
-def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, window, every):
-    found = window_of(config(sliding_window=1024, layer_types=kinds), every=4)
+def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, window, global_every):
+    window_fields = window_of(config(sliding_window=1024, layer_types=kinds), global_every=4)
 
-    assert (found.get("sliding_window"), found.get("global_attention_every", 1)) == (window, every)
+    assert (window_fields.get("sliding_window"), window_fields.get("global_attention_every", 1)) == (
+        window,
+        global_every,
+    )
 
 
 def test_without_a_list_of_layers_the_family_says_which_see_everything():
-    assert window_of(config(sliding_window=1024), every=4)["global_attention_every"] == 4
-    assert window_of(config(sliding_window=1024, sliding_window_pattern=6), every=4)["global_attention_every"] == 6
-    assert window_of(config(), every=4) == {}
+    assert window_of(config(sliding_window=1024), global_every=4)["global_attention_every"] == 4
+    assert (
+        window_of(config(sliding_window=1024, sliding_window_pattern=6), global_every=4)["global_attention_every"] == 6
+    )
+    assert window_of(config(), global_every=4) == {}
     assert window_of(config(sliding_window=1024, use_sliding_window=False)) == {}
 
 

@@ -71,10 +71,10 @@ def test_experts_behind_a_projection_are_smaller():
 
 
 def test_the_shared_experts_of_nemotron_are_one_of_the_stated_size_however_many_they_are():
-    one, three = (nemotron_h(config(NANO | {"n_shared_experts": count})) for count in (1, 3))
+    with_one, with_three = (nemotron_h(config(NANO | {"n_shared_experts": count})) for count in (1, 3))
 
     # transformers, `NemotronHMoE`: one MLP of `moe_shared_expert_intermediate_size`, 3712 = 2 x 1856
-    assert one.shared_experts == three.shared_experts == 2
+    assert with_one.shared_experts == with_three.shared_experts == 2
 
 
 def test_the_language_model_of_nemotron_omni_is_read():

@@ -17,27 +17,27 @@ def test_the_first_spelling_that_has_a_value_counts() -> None:
 
 
 def test_what_is_missing_or_null_is_absent() -> None:
-    one = config(a=None)
+    config_json = config(a=None)
 
-    assert one.opt_count("a") is None
-    assert one.flag("a", True)
-    assert one.text("a") is None
-    assert (one.texts("a"), one.whole_numbers("b")) == ((), ())
-    assert one.inner("c").values == {}
+    assert config_json.opt_count("a") is None
+    assert config_json.flag("a", True)
+    assert config_json.text("a") is None
+    assert (config_json.texts("a"), config_json.whole_numbers("b")) == ((), ())
+    assert config_json.inner("c").values == {}
 
 
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda one: one.count("layers"), "layers: expected a whole number of at least 1, found `0`"),
-        (lambda one: one.count("none"), "none: expected a whole number of at least 1, but it is missing"),
-        (lambda one: one.count("yes"), "yes: expected a whole number of at least 1, found `true`"),
-        (lambda one: one.count("huge"), "huge: expected a whole number"),
-        (lambda one: one.flag("layers", False), "layers: expected true or false"),
-        (lambda one: one.text("layers"), "layers: expected a text"),
-        (lambda one: one.texts("mixed"), "mixed: expected a list of texts"),
-        (lambda one: one.whole_numbers("mixed"), "mixed: expected a list of whole numbers"),
-        (lambda one: one.inner("layers"), "layers: expected an object"),
+        (lambda cfg: cfg.count("layers"), "layers: expected a whole number of at least 1, found `0`"),
+        (lambda cfg: cfg.count("none"), "none: expected a whole number of at least 1, but it is missing"),
+        (lambda cfg: cfg.count("yes"), "yes: expected a whole number of at least 1, found `true`"),
+        (lambda cfg: cfg.count("huge"), "huge: expected a whole number"),
+        (lambda cfg: cfg.flag("layers", False), "layers: expected true or false"),
+        (lambda cfg: cfg.text("layers"), "layers: expected a text"),
+        (lambda cfg: cfg.texts("mixed"), "mixed: expected a list of texts"),
+        (lambda cfg: cfg.whole_numbers("mixed"), "mixed: expected a list of whole numbers"),
+        (lambda cfg: cfg.inner("layers"), "layers: expected an object"),
     ],
 )
 def test_a_wrong_value_names_the_file_the_key_and_what_was_expected(ask, words) -> None:

@@ -32,10 +32,10 @@ def test_parameters_of_gpt_3_and_llama(name, published):
 @pytest.mark.parametrize(("layers", "hidden", "heads"), [(24, 2304, 24), (96, 12288, 96)])
 def test_a_gpt_has_12_l_h_squared_and_small_terms(layers, hidden, heads):
     # Narayanan et al. 2021, equation 2: P = 12 l h^2 (1 + 13 / 12h + (V + s) / 12 l h)
-    one = gpt(layers, hidden, heads, vocab=51200)
+    model = gpt(layers, hidden, heads, vocab=51200)
     theirs = 12 * layers * hidden**2 * (1 + 13 / (12 * hidden) + 51200 / (12 * layers * hidden))
 
-    assert one.params_total == pytest.approx(theirs, rel=1e-3)
+    assert model.params_total == pytest.approx(theirs, rel=1e-3)
 
 
 def test_an_expert_model_activates_its_top_experts_only():
@@ -94,12 +94,12 @@ def test_a_hybrid_module_has_attention_and_a_feed_forward_and_no_scan():
 
 
 def test_weights_that_two_modules_share_lie_there_once():
-    one, shared = (replace(DEEPSEEK, mtp_layers=n, mtp_shares_weights=True).unrolled() for n in (1, 2))
+    one_module, two_sharing = (replace(DEEPSEEK, mtp_layers=n, mtp_shares_weights=True).unrolled() for n in (1, 2))
     own = replace(DEEPSEEK, mtp_layers=2).unrolled()
 
-    assert shared.params_total == pytest.approx(one.params_total, rel=1e-3)
-    assert own.params_total - shared.params_total == pytest.approx(own.params_total / own.layers, rel=0.1)
-    assert shared.matrix_params_active == own.matrix_params_active
+    assert two_sharing.params_total == pytest.approx(one_module.params_total, rel=1e-3)
+    assert own.params_total - two_sharing.params_total == pytest.approx(own.params_total / own.layers, rel=0.1)
+    assert two_sharing.matrix_params_active == own.matrix_params_active
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_weights_that_two_modules_share_lie_there_once():
     [(1, 1, 62, 62), (4, 1, 16, 14), (8, 1, 8, 6), (16, 1, 4, 2), (8, 4, 8, 7), (16, 2, 4, 3), (2, 2, 32, 30)],
 )
 def test_the_last_chunk_has_what_the_others_leave(pp, vp, most, last):
-    found = filled_layers(62, layouts(pp=pp, vp=vp), 1)
+    counts = filled_layers(62, layouts(pp=pp, vp=vp), 1)
 
-    assert (found[0][0], found[1][0]) == (most, last)
+    assert (counts[0][0], counts[1][0]) == (most, last)
 
 
 def test_the_last_stage_looks_up_tokens_as_well():

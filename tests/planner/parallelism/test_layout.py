@@ -16,17 +16,17 @@ ANY = layouts_of(shape(experts=16, top_k=2, expert_ffn=64))
 
 
 @given(st.lists(ANY, min_size=1, max_size=10))
-def test_columns_give_back_every_layout(some):
-    found = Layouts.of(*some)
+def test_columns_give_back_every_layout(rows):
+    columns = Layouts.of(*rows)
 
-    assert len(found) == len(some)
-    assert [found.at(i) for i in range(len(found))] == some
-    assert list(found.gpus) == [one.gpus for one in some]
+    assert len(columns) == len(rows)
+    assert [columns.at(i) for i in range(len(columns))] == rows
+    assert list(columns.gpus) == [row.gpus for row in rows]
 
 
 @given(ANY)
-def test_a_layout_uses_the_product_of_its_axes(one):
-    assert one.gpus == one.tp * one.cp * one.dp * one.pp
+def test_a_layout_uses_the_product_of_its_axes(where):
+    assert where.gpus == where.tp * where.cp * where.dp * where.pp
 
 
 @pytest.mark.parametrize(
@@ -44,22 +44,22 @@ def test_experts_are_split_only_where_their_groups_leave_tensor_ranks(where, exp
 
 
 @given(ANY)
-def test_the_grid_of_experts_divides_the_gpus_of_a_stage(one):
-    assert (one.tp * one.cp * one.dp) % (one.expert_tp * one.ep) == 0
+def test_the_grid_of_experts_divides_the_gpus_of_a_stage(where):
+    assert (where.tp * where.cp * where.dp) % (where.expert_tp * where.ep) == 0
 
 
 def test_all_kinds_of_checkpointing_of_a_row_are_the_layouts_that_follow_one_another():
-    one = recipe("llama-3.1-8b")
-    every = enumerate_layouts(one, cluster(), FixedLayout(), gpus=64)
-    rows = every.by_kind
+    training = recipe("llama-3.1-8b")
+    enumerated = enumerate_layouts(training, cluster(), FixedLayout(), gpus=64)
+    rows = enumerated.by_kind
 
-    assert every.kinds == len(ACT_CKPT)
+    assert enumerated.kinds == len(ACT_CKPT)
     for name in COLUMNS:
-        values = np.broadcast_to(getattr(rows, name), (every.kinds, len(rows)))
-        assert np.array_equal(values.T.ravel(), getattr(every, name))
+        values = np.broadcast_to(getattr(rows, name), (enumerated.kinds, len(rows)))
+        assert np.array_equal(values.T.ravel(), getattr(enumerated, name))
     assert len(rows.take(slice(0, 3))) == 3
-    assert rows.take(slice(0, 3)).act_ckpt.shape == (every.kinds, 1)
-    single = enumerate_layouts(one, cluster(), FixedLayout(act_ckpt="full"), gpus=64)
+    assert rows.take(slice(0, 3)).act_ckpt.shape == (enumerated.kinds, 1)
+    single = enumerate_layouts(training, cluster(), FixedLayout(act_ckpt="full"), gpus=64)
     assert single.by_kind is single
 
 

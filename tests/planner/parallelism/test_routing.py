@@ -10,7 +10,7 @@ import pytest
 
 from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
-from planner.parallelism.routing import nodes_met, sent_share, settled_dispatcher
+from planner.parallelism.routing import messages_per_copy, nodes_met, settled_dispatcher
 from planner.training.policies import default_policy
 
 MODEL = replace(find_model("deepseek-v3"), experts=16, top_k=3)
@@ -56,8 +56,8 @@ def test_deepseek_v3_sends_a_token_to_at_most_four_of_eight_nodes():
 def test_a_plain_all_to_all_sends_a_token_to_each_expert():
     nodes = np.array([1.0, 8.0])
 
-    assert sent_share("alltoall", MODEL, nodes) == pytest.approx(1.0)
-    assert sent_share("deepep", MODEL, nodes) == pytest.approx(nodes_met(MODEL, nodes) / 3)
+    assert messages_per_copy("alltoall", MODEL, nodes) == pytest.approx(1.0)
+    assert messages_per_copy("deepep", MODEL, nodes) == pytest.approx(nodes_met(MODEL, nodes) / 3)
 
 
 @pytest.mark.parametrize(

@@ -48,18 +48,18 @@ def small_questions(draw):
     machine = cluster(draw(st.sampled_from(("h100-sxm5-80gb", "l40s", "a100-pcie-80gb"))))
     stack = draw(st.sampled_from(("tuned", "eager")))
     offload = draw(st.sampled_from(("none", "optimizer")))
-    one = recipe(model, seq_len=seq, global_batch=batch, stack=stack, offload=offload)
-    return one, machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
+    training = recipe(model, seq_len=seq, global_batch=batch, stack=stack, offload=offload)
+    return training, machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
 
 
 @examples(60)
 @given(small_questions())
 def test_on_a_number_of_gpus_all_layouts_are_found_and_none_twice(question):
-    one, machine, gpus = question
-    layouts = enumerate_layouts(one, machine, FREE, gpus=gpus)
+    training, machine, gpus = question
+    layouts = enumerate_layouts(training, machine, FREE, gpus=gpus)
     kinds = tuple(ACT_CKPT[code] for code in np.unique(layouts.act_ckpt)) or ("none", "selective", "full")
 
-    assert as_set(layouts) == set(all_layouts(one, machine, gpus, kinds))
+    assert as_set(layouts) == set(all_layouts(training, machine, gpus, kinds))
     assert len(as_set(layouts)) == len(layouts)
     assert len(layouts) == 0 or set(kinds) >= {"none", "selective", "full"}
 
@@ -67,13 +67,13 @@ def test_on_a_number_of_gpus_all_layouts_are_found_and_none_twice(question):
 @examples(40)
 @given(small_questions())
 def test_without_a_number_every_whole_number_of_nodes_has_the_layouts_that_it_has_alone(question):
-    one, machine, _ = question
-    layouts = as_set(enumerate_layouts(one, machine, FREE, gpus_between=(1, 40)))
+    training, machine, _ = question
+    layouts = as_set(enumerate_layouts(training, machine, FREE, gpus_between=(1, 40)))
 
     expected = set()
     for gpus in range(1, 41):
         if gpus % machine.gpus_per_node == 0:
-            expected |= as_set(enumerate_layouts(one, machine, FREE, gpus=gpus))
+            expected |= as_set(enumerate_layouts(training, machine, FREE, gpus=gpus))
     assert layouts == expected
 
 
@@ -95,16 +95,16 @@ def test_deepseek_v3_is_interleaved_with_embedding_head_and_second_token_as_laye
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-3-175b", "mixtral-8x7b", "deepseek-v3", "llama-3.1-405b"])
 def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
-    one = recipe(model, global_batch=960)
-    layouts = enumerate_layouts(one, H100, FREE, gpus=1920)
+    training = recipe(model, global_batch=960)
+    layouts = enumerate_layouts(training, H100, FREE, gpus=1920)
 
     assert len(layouts) > 100
     assert np.all(layouts.tp * layouts.cp * layouts.dp * layouts.pp == 1920)
     assert np.all(layouts.dp * layouts.micro_batch * layouts.grad_accum == 960)
     assert np.all(layouts.dp <= 960)
-    assert np.all(one.model.heads % layouts.tp == 0)
+    assert np.all(training.model.heads % layouts.tp == 0)
     assert np.all((layouts.tp * layouts.cp * layouts.dp) % layouts.ep == 0)
-    assert np.all(layouts.pp <= one.model.layers)
+    assert np.all(layouts.pp <= training.model.layers)
     assert np.all((layouts.vp == 1) | ((layouts.pp > 1) & (layouts.grad_accum % layouts.pp == 0)))
     assert np.all((layouts.zero < 3) | (layouts.pp == 1))
 
@@ -162,10 +162,10 @@ def test_context_parallel_is_for_long_sequences():
 
 
 def test_on_very_many_gpus_a_rank_may_have_half_the_tokens():
-    one = recipe("llama-3.1-405b", seq_len=8192, global_batch=2048)
-    layouts = enumerate_layouts(one, H100, FixedLayout(), gpus=np.array([4096, 32768]))
+    training = recipe("llama-3.1-405b", seq_len=8192, global_batch=2048)
+    layouts = enumerate_layouts(training, H100, FixedLayout(), gpus=np.array([4096, 32768]))
 
-    assert context_sizes(one, MANY_GPUS) == [1, 2, 4]
+    assert context_sizes(training, MANY_GPUS) == [1, 2, 4]
     assert set(layouts.cp[layouts.gpus == 4096]) == {1, 2}
     assert set(layouts.cp[layouts.gpus == 32768]) == {1, 2, 4}
 
@@ -180,8 +180,8 @@ def test_what_the_user_fixed_is_kept():
     layouts = enumerate_layouts(recipe("llama-3.1-70b"), H100, fixed, gpus=64)
 
     assert as_set(layouts) == {layouts.at(0)}
-    one = layouts.at(0)
-    assert (one.tp, one.pp, one.dp, one.zero, one.micro_batch, one.act_ckpt) == (4, 2, 8, 1, 2, "full")
+    where = layouts.at(0)
+    assert (where.tp, where.pp, where.dp, where.zero, where.micro_batch, where.act_ckpt) == (4, 2, 8, 1, 2, "full")
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
@@ -294,9 +294,9 @@ def test_a_model_whose_states_fit_no_gpu_is_split_otherwise_where_they_cannot_be
 
 @pytest.mark.parametrize("method", ["qlora", "qdora", "dpo-qlora"])
 def test_packed_weights_of_four_bits_are_not_split_by_tensor_parallelism(method):
-    some = {"seq_len": 4096, "global_batch": 32}
-    packed = enumerate_layouts(recipe("llama-3.1-70b", method=method, **some), H100, FixedLayout(), gpus=8)
-    plain = enumerate_layouts(recipe("llama-3.1-70b", method="lora", **some), H100, FixedLayout(), gpus=8)
+    sizes = {"seq_len": 4096, "global_batch": 32}
+    packed = enumerate_layouts(recipe("llama-3.1-70b", method=method, **sizes), H100, FixedLayout(), gpus=8)
+    plain = enumerate_layouts(recipe("llama-3.1-70b", method="lora", **sizes), H100, FixedLayout(), gpus=8)
 
     assert set(packed.tp.tolist()) == {1}
     assert set(plain.tp.tolist()) == {1, 2, 4, 8}

@@ -36,9 +36,9 @@ def test_virtual_stages_that_do_not_split_the_layers_are_refused_with_the_neares
 def test_what_is_refused_is_what_a_search_has_no_layout_for(pp):
     model = recipe(LLAMA).model
     for vp in range(2, 20):
-        found = len(enumerate_layouts(recipe(LLAMA), H100, FixedLayout(pp=pp, vp=vp), gpus=pp * 8))
+        number = len(enumerate_layouts(recipe(LLAMA), H100, FixedLayout(pp=pp, vp=vp), gpus=pp * 8))
         refused = not even_chunks(model.layers, np.array(pp * vp))
-        assert not (refused and found)
+        assert not (refused and number)
         if not refused:
             check_chunks(model, FixedLayout(pp=pp, vp=vp))
 
@@ -51,8 +51,8 @@ def test_a_pipeline_or_virtual_stages_alone_are_left_to_the_search():
 
 def test_virtual_stages_that_split_the_layers_over_no_pipeline_are_refused():
     for vp in range(2, 12):
-        found = len(enumerate_layouts(recipe(LLAMA), H100, FixedLayout(vp=vp), gpus_between=(1, 1024)))
-        if found:
+        number = len(enumerate_layouts(recipe(LLAMA), H100, FixedLayout(vp=vp), gpus_between=(1, 1024)))
+        if number:
             check_chunks(recipe(LLAMA).model, FixedLayout(vp=vp))
             continue
         with pytest.raises(UsageError) as caught:

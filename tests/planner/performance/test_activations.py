@@ -22,9 +22,9 @@ S, B, H, A = 2048, 4, 12288, 96
 def stored(where: Layout, **changes: object) -> float:
     """Bytes that one layer of GPT-3 keeps, in units of s b h."""
     values: dict[str, object] = {"seq_len": S, "dropout": True, "attention": "flash"}
-    one = recipe(gpt(96, H, A), "fp16-megatron", **(values | changes))
+    training = recipe(gpt(96, H, A), "fp16-megatron", **(values | changes))
     at = Layouts.of(replace(where, micro_batch=B))
-    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())
+    kept, _ = stored_bytes_per_layer(training, count_work(training, at), at, plain_rates())
     return float(np.ravel(kept)[0]) / (S * B * H)
 
 
@@ -54,8 +54,8 @@ def test_selective_recomputation_saves_70_percent_on_gpt_3():
 
 def test_a_llama_layer_with_fused_attention_keeps_its_norms_heads_and_three_inner_activations():
     llama = find_model("llama-3.1-8b")
-    one = recipe(llama, seq_len=8192)
-    kept, _ = stored_bytes_per_layer(one, count_work(one, layouts()), layouts(), plain_rates())
+    training = recipe(llama, seq_len=8192)
+    kept, _ = stored_bytes_per_layer(training, count_work(training, layouts()), layouts(), plain_rates())
 
     # 2 bytes of 4 h + q, k, v + attention output + gate, up and their product
     assert float(kept[0]) == 8192 * 2 * (4 * 4096 + (4096 + 2 * 1024) + 4096 + 3 * 14336)
@@ -66,9 +66,9 @@ TOKENS, H8 = 4096, 4096
 
 def kept_by_llama(where: Layout | None = None, gathered: float = 0.0, **changes: object) -> float:
     """Elements per token that one layer of Llama 3.1 8B keeps, in 16 bits."""
-    one = recipe("llama-3.1-8b", "bf16-pure", **changes)
+    training = recipe("llama-3.1-8b", "bf16-pure", **changes)
     at = Layouts.of(where or layout())
-    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates(gathered_input_ratio=gathered))
+    kept, _ = stored_bytes_per_layer(training, count_work(training, at), at, plain_rates(gathered_input_ratio=gathered))
     return float(np.ravel(kept)[0]) / 2 / TOKENS
 
 
@@ -87,8 +87,8 @@ def test_gated_attention_keeps_the_gate_and_where_nothing_is_made_again_what_it_
     gated = replace(find_model("llama-3.1-8b"), gated_attention=True)
 
     def kept(model: object) -> float:
-        one, at = recipe(model, "bf16-pure", stack=stack), layouts(act_ckpt=act_ckpt)
-        return float(stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())[0][0]) / 2 / TOKENS
+        training, at = recipe(model, "bf16-pure", stack=stack), layouts(act_ckpt=act_ckpt)
+        return float(stored_bytes_per_layer(training, count_work(training, at), at, plain_rates())[0][0]) / 2 / TOKENS
 
     assert kept(gated) - kept(find_model("llama-3.1-8b")) == more * 32 * 128
 
@@ -103,8 +103,8 @@ def test_dora_keeps_what_each_adapted_weight_gives_and_what_its_adapter_gives(me
     # Counted with saved_tensors_hooks on such a block, PEFT 0.21.2 (what lives only inside its forward left out): 42 h
     # more than LoRA for all of them, 10 h for attention, 32 h for the feed-forward, 5 h for q and v.
     kept, whole = (
-        stored_bytes_per_layer(one, count_work(one, layouts()), layouts(), plain_rates())
-        for one in (
+        stored_bytes_per_layer(training, count_work(training, layouts()), layouts(), plain_rates())
+        for training in (
             recipe("llama-3.1-8b", method=name, lora_targets=targets, seq_len=1, stack="eager")
             for name in (method, without)
         )
@@ -117,7 +117,7 @@ def test_layers_that_are_run_again_keep_what_dora_scales_only_while_they_are():
     dora, lora = (recipe("llama-3.1-8b", method=name, seq_len=1, stack="eager") for name in ("dora", "lora"))
     at = layouts(act_ckpt="full")
     (kept, whole), (same, without) = (
-        stored_bytes_per_layer(one, count_work(one, at), at, plain_rates()) for one in (dora, lora)
+        stored_bytes_per_layer(training, count_work(training, at), at, plain_rates()) for training in (dora, lora)
     )
 
     assert kept == pytest.approx(same)
@@ -131,9 +131,9 @@ def test_ranks_share_what_dora_scales_as_they_share_what_products_give(sequence_
     # o and down give all ranks the sum, whole or each its part of the sequence
     more = []
     for method in ("dora", "lora"):
-        one = recipe("llama-3.1-8b", method=method, seq_len=4, sequence_parallel=sequence_parallel)
+        training = recipe("llama-3.1-8b", method=method, seq_len=4, sequence_parallel=sequence_parallel)
         at = layouts(tp=4)
-        kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())
+        kept, _ = stored_bytes_per_layer(training, count_work(training, at), at, plain_rates())
         more.append(float(np.ravel(kept)[0]))
 
     assert more[0] - more[1] == pytest.approx(4 * 4 * 4096 * (8.5 / 4 + hidden))
@@ -141,8 +141,8 @@ def test_ranks_share_what_dora_scales_as_they_share_what_products_give(sequence_
 
 def test_a_composed_gelu_keeps_one_more_inner_tensor_in_eager_pytorch():
     def kept(stack: str) -> float:
-        one = recipe(gpt(8, 1024, 16), "bf16-pure", stack=stack)
-        return float(stored_bytes_per_layer(one, count_work(one, layouts()), layouts(), plain_rates())[0][0])
+        training = recipe(gpt(8, 1024, 16), "bf16-pure", stack=stack)
+        return float(stored_bytes_per_layer(training, count_work(training, layouts()), layouts(), plain_rates())[0][0])
 
     assert kept("eager") - kept("fsdp-compile") == 2 * TOKENS * 4 * 1024
 
@@ -161,11 +161,11 @@ def test_selective_checkpointing_of_fused_attention_saves_nothing_in_megatron():
 
 def test_selective_checkpointing_of_layers_with_experts_frees_what_norms_and_activations_give():
     mixtral = find_model("mixtral-8x7b")
-    one = recipe(mixtral, seq_len=4096)
+    training = recipe(mixtral, seq_len=4096)
 
     def kept(act_ckpt: str) -> float:
         at = layouts(act_ckpt=act_ckpt)
-        kept_bytes, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())
+        kept_bytes, _ = stored_bytes_per_layer(training, count_work(training, at), at, plain_rates())
         return float(np.ravel(kept_bytes)[0])
 
     # the inputs of two products that follow a norm, and of the one that follows an expert's activation
@@ -185,9 +185,9 @@ def test_selective_checkpointing_of_layers_with_experts_frees_what_norms_and_act
 def test_inputs_that_autograd_keeps_gathered_are_not_split_by_sequence_parallelism(stack, gathered, hidden):
     inner = (4 if stack == "eager" else 3) * 14336
     heads = 3 * 4096 if stack == "eager" else 4096 + 2 * 1024
-    found = kept_by_llama(layout(tp=8), gathered, stack=stack)
+    kept = kept_by_llama(layout(tp=8), gathered, stack=stack)
 
-    assert found == pytest.approx(hidden + (heads + 4096 + inner) / 8)
+    assert kept == pytest.approx(hidden + (heads + 4096 + inner) / 8)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ def test_in_flight_micro_batches_are_those_of_the_schedule_run_step_by_step(pp, 
 
 @given(settings_of_recipes())
 def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more_than_none(setting):
-    one, where, machine = setting
+    training, where, machine = setting
     at = Layouts.of(*(replace(where, act_ckpt=kind) for kind in ("full", "selective", "none")))
-    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
+    kept, _ = stored_bytes_per_layer(training, count_work(training, at), at, mid_rates(training, machine))
 
     assert all(less <= more * ROUNDING for less, more in pairwise(kept))

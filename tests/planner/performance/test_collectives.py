@@ -86,13 +86,13 @@ def test_all_reduce_over_two_pairs_of_a100_reaches_what_a_healthy_machine_does()
 
 @pytest.mark.parametrize("gpu", sorted(load_gpus()))
 def test_what_runs_in_one_node_does_not_depend_on_the_network(gpu):
-    one, machines = recipe(sequence_parallel=False), cluster(gpu, gpus_per_node=8)
+    training, machines = recipe(sequence_parallel=False), cluster(gpu, gpus_per_node=8)
     splits = [{"dp": 8, "zero": 3}, {"dp": 4, "tp": 2}, {"pp": 4, "dp": 2}, {"tp": 8}, {"cp": 2, "dp": 4, "zero": 1}]
     at = Layouts.of(*(layout(**split) for split in splits))
 
     def step_s(**network: float):
         rates = plain_rates(nvlink_bytes_per_s=1e9, pcie_bytes_per_s=1e9, **network)
-        return step_times(one, machines, at, rates).total
+        return step_times(training, machines, at, rates).total
 
     slow = step_s(nic_bytes_per_s=1e3, nic_latency_s=1.0, node_hop_s=1.0, node_doubling_s=1.0)
     assert list(slow) == pytest.approx(list(step_s(nic_bytes_per_s=1e15)))
@@ -249,9 +249,11 @@ def test_collectives_in_a_node_take_what_was_measured_at_their_size_and_group(co
 
 def test_many_small_messages_take_each_its_own_time():
     rates = alone("h100-sxm5-80gb")
-    one, sixteen = (float(gather_s(size, group(8), rates, count)[0]) for size, count in ((2.0**20, 1), (2.0**24, 16)))
+    one_message_s, sixteen_messages_s = (
+        float(gather_s(size, group(8), rates, count)[0]) for size, count in ((2.0**20, 1), (2.0**24, 16))
+    )
 
-    assert sixteen == pytest.approx(16 * one)
+    assert sixteen_messages_s == pytest.approx(16 * one_message_s)
 
 
 def test_layouts_of_groups_inside_and_across_nodes_take_each_what_they_take_alone():

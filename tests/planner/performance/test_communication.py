@@ -37,11 +37,11 @@ def links(**changes: float):
     return plain_rates(**({"nvlink_bytes_per_s": LINK, "nic_bytes_per_s": LINK} | free | changes))
 
 
-def axes(one, where: Layout, rates=None, gpu: str = "h100-sxm5-80gb"):
+def axes(training, where: Layout, rates=None, gpu: str = "h100-sxm5-80gb"):
     at = Layouts.of(where)
     rates = rates or links()
-    work = count_work(one, at)
-    return layer_comm(one, cluster(gpu), work, at, layer_time(one, work, rates), rates)
+    work = count_work(training, at)
+    return layer_comm(training, cluster(gpu), work, at, layer_time(training, work, rates), rates)
 
 
 def seconds(value) -> float:
@@ -51,17 +51,17 @@ def seconds(value) -> float:
 @pytest.mark.parametrize("tp", [2, 4, 8])
 def test_tensor_parallel_reduces_twice_forward_and_twice_backward(tp):
     # Megatron-LM (arXiv 1909.08053), section 3: four all-reduces of s b h per layer, 2(t-1)/t of the bytes on the bus
-    one = recipe(gpt(8, 4096, 32), sequence_parallel=False, seq_len=2048)
-    comm = axes(one, layout(tp=tp, micro_batch=4))
+    training = recipe(gpt(8, 4096, 32), sequence_parallel=False, seq_len=2048)
+    comm = axes(training, layout(tp=tp, micro_batch=4))
 
     bus = 4 * 2 * (tp - 1) / tp * 2048 * 4 * 4096 * 2
     assert seconds(comm.tp) == pytest.approx(bus / LINK)
 
 
 def test_split_products_hide_their_messages_behind_nvlink_and_not_behind_the_network():
-    one = recipe(gpt(8, 4096, 32), seq_len=2048)
-    shown = [seconds(axes(one, layout(tp=tp), links(overlap_tp_ratio=0.75)).tp) for tp in (8, 16)]
-    whole = [seconds(axes(one, layout(tp=tp), links(overlap_tp_ratio=0.0)).tp) for tp in (8, 16)]
+    training = recipe(gpt(8, 4096, 32), seq_len=2048)
+    shown = [seconds(axes(training, layout(tp=tp), links(overlap_tp_ratio=0.75)).tp) for tp in (8, 16)]
+    whole = [seconds(axes(training, layout(tp=tp), links(overlap_tp_ratio=0.0)).tp) for tp in (8, 16)]
 
     assert shown == pytest.approx([0.25 * whole[0], whole[1]])
 
@@ -69,13 +69,13 @@ def test_split_products_hide_their_messages_behind_nvlink_and_not_behind_the_net
 def test_recomputation_sends_the_messages_of_the_forward_pass_again():
     dense, routed = recipe(gpt(8, 4096, 32), sequence_parallel=False, seq_len=2048), recipe(shape(experts=8, top_k=2))
 
-    def again(one, axis, **split):
-        none, half, full = (axes(one, layout(act_ckpt=name, **split)) for name in ("none", "every-2", "full"))
+    def relative_to_none(training, axis, **split):
+        none, half, full = (axes(training, layout(act_ckpt=name, **split)) for name in ("none", "every-2", "full"))
         return [seconds(getattr(comm, axis)) / seconds(getattr(none, axis)) for comm in (half, full)]
 
-    assert again(dense, "tp", tp=4) == pytest.approx([1.25, 1.5])  # two of four, all-reduces
-    assert again(routed, "ep", ep=4) == pytest.approx([1.25, 1.5])  # dispatch and combine
-    assert again(dense, "cp", cp=4) == pytest.approx([7 / 6, 4 / 3])  # the gather of keys and values
+    assert relative_to_none(dense, "tp", tp=4) == pytest.approx([1.25, 1.5])  # two of four, all-reduces
+    assert relative_to_none(routed, "ep", ep=4) == pytest.approx([1.25, 1.5])  # dispatch and combine
+    assert relative_to_none(dense, "cp", cp=4) == pytest.approx([7 / 6, 4 / 3])  # the gather of keys and values
 
 
 def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():
@@ -93,42 +93,46 @@ def test_messages_of_the_backward_pass_hide_behind_the_products_beside_them():
     plain, split = (recipe(gpt(8, 4096, 32), sequence_parallel=kind) for kind in (False, True))
     bare_s = seconds(axes(plain, layout(tp=8)).tp)
 
-    def left(one, **changes):
+    def exposed(training, **changes):
         return (
-            seconds(axes(one, layout(tp=8), links(overlap_dp_ratio=1.0, operand_bytes_per_s=1e30, **changes)).tp)
+            seconds(axes(training, layout(tp=8), links(overlap_dp_ratio=1.0, operand_bytes_per_s=1e30, **changes)).tp)
             / bare_s
         )
 
-    assert left(plain, linear_flop_per_s=1e6) == pytest.approx(1 / 2)  # two all-reduces of four
-    assert left(split, linear_flop_per_s=1e6) == pytest.approx(3 / 4)  # the gather of the gradients is waited for
-    assert left(plain) == pytest.approx(1)  # products that take no time hide nothing
-    assert left(replace(plain, method="lora"), linear_flop_per_s=1e6) == pytest.approx(1)  # no weight gradient
+    assert exposed(plain, linear_flop_per_s=1e6) == pytest.approx(1 / 2)  # two all-reduces of four
+    # the gather of the gradients is waited for
+    assert exposed(split, linear_flop_per_s=1e6) == pytest.approx(3 / 4)
+    assert exposed(plain) == pytest.approx(1)  # products that take no time hide nothing
+    assert exposed(replace(plain, method="lora"), linear_flop_per_s=1e6) == pytest.approx(1)  # no weight gradient
     # three h x h matrices of the four of attention, one h x 4h of the two of the MLP: 3.5 h x h each, in the mean
     flop, message_s = 2 * plain.seq_len * 3.5 * 4096**2 / 8, bare_s / 4
-    assert left(plain, linear_flop_per_s=2 * flop / message_s) == pytest.approx(3 / 4)  # each hides half of a message
+    # each hides half of a message
+    assert exposed(plain, linear_flop_per_s=2 * flop / message_s) == pytest.approx(3 / 4)
 
 
 def test_routed_layers_hide_messages_behind_the_product_of_attention_alone():
-    one = recipe(shape(experts=8, top_k=2, expert_ffn=2816), sequence_parallel=False)
+    training = recipe(shape(experts=8, top_k=2, expert_ffn=2816), sequence_parallel=False)
     slow = {"linear_flop_per_s": 1e6, "grouped_flop_per_s": 1e6}
-    bare, hidden = (axes(one, layout(tp=4, ep=4), links(overlap_dp_ratio=share, **slow)).tp for share in (0.0, 1.0))
+    bare, hidden = (
+        axes(training, layout(tp=4, ep=4), links(overlap_dp_ratio=share, **slow)).tp for share in (0.0, 1.0)
+    )
 
     assert seconds(hidden) == pytest.approx(seconds(bare) / 2)
 
 
-@pytest.mark.parametrize(("every", "blocks"), [(1, 1.0), (2, 1.5)])
-def test_the_dense_layers_of_a_mixture_reduce_behind_their_feed_forward_too(every, blocks):
+@pytest.mark.parametrize(("moe_every", "blocks"), [(1, 1.0), (2, 1.5)])
+def test_the_dense_layers_of_a_mixture_reduce_behind_their_feed_forward_too(moe_every, blocks):
     # expert parallelism takes the four tensor parallel ranks: no expert is split, dense feed-forwards are
-    one = recipe(shape(experts=8, top_k=2, expert_ffn=2816, moe_every=every), sequence_parallel=False)
+    training = recipe(shape(experts=8, top_k=2, expert_ffn=2816, moe_every=moe_every), sequence_parallel=False)
     at = Layouts.of(layout(tp=4, ep=4))
-    reduce, _ = tensor_transfers(one, cluster(), np.array([4096.0]), at, 0.0, links())
+    reduce, _ = tensor_transfers(training, cluster(), np.array([4096.0]), at, 0.0, links())
 
     assert float(np.ravel(reduce.times)[0]) == blocks
 
 
 def test_explicit_overlap_hides_its_share():
-    one = recipe(gpt(8, 4096, 32))
-    bare, hidden = (seconds(axes(one, layout(tp=8), links(overlap_tp_ratio=share)).tp) for share in (0.0, 0.7))
+    training = recipe(gpt(8, 4096, 32))
+    bare, hidden = (seconds(axes(training, layout(tp=8), links(overlap_tp_ratio=share)).tp) for share in (0.0, 0.7))
 
     assert hidden == pytest.approx(0.3 * bare)
 
@@ -140,16 +144,16 @@ def test_an_axis_of_one_rank_says_nothing():
 
 
 def test_context_parallel_passes_keys_and_values_three_times_behind_attention():
-    one = recipe(shape(), seq_len=32768)  # 4 key/value heads of 64
-    bare = seconds(axes(one, layout(cp=4)).cp)
+    training = recipe(shape(), seq_len=32768)  # 4 key/value heads of 64
+    bare = seconds(axes(training, layout(cp=4)).cp)
 
     bus = 3 * 3 / 4 * 32768 * 4 * (64 + 64) * 2
     assert bare == pytest.approx(bus / LINK)
     attention_s = 1e-3
     flop = 3.5 * 4 * (32768 / 4) * (32768 / 2) * 16 * 64
     rates = links(overlap_cp_ratio=0.5, attention_flop_per_s=flop / attention_s)
-    assert seconds(axes(one, layout(cp=4), rates).cp) == pytest.approx(max(0.0, bare - 0.5 * attention_s))
-    assert seconds(axes(one, layout(cp=4), rates.replaced(overlap_cp_ratio=10.0)).cp) == 0
+    assert seconds(axes(training, layout(cp=4), rates).cp) == pytest.approx(max(0.0, bare - 0.5 * attention_s))
+    assert seconds(axes(training, layout(cp=4), rates.replaced(overlap_cp_ratio=10.0)).cp) == 0
 
 
 @pytest.mark.parametrize(
@@ -161,36 +165,36 @@ def test_context_parallel_passes_keys_and_values_three_times_behind_attention():
 )
 def test_the_exchange_before_and_after_a_scan_hides_behind_no_attention(key_heads, cp, keys):
     linear = LinearAttention(layers=1, key_heads=key_heads, key_dim=64, value_heads=16, value_dim=64)
-    one = recipe(shape(layers=2, attention_layers=1, linear=linear), seq_len=32768)
+    training = recipe(shape(layers=2, attention_layers=1, linear=linear), seq_len=32768)
 
     # gate, values, keys and queries there, what was scanned back, and their gradients; in one of two layers
     bus = 0.5 * 2 * (cp - 1) / cp * (32768 / cp) * (3 * 16 * 64 + 2 * keys) * 2
-    assert seconds(axes(one, layout(cp=cp), links(overlap_cp_ratio=1e9)).cp) == pytest.approx(bus / LINK)
+    assert seconds(axes(training, layout(cp=cp), links(overlap_cp_ratio=1e9)).cp) == pytest.approx(bus / LINK)
 
 
 def test_expert_parallel_sends_every_chosen_token_four_times_inside_a_node():
-    one = recipe("mixtral-8x7b")  # every layer routes each token to 2 of 8 experts
-    comm = axes(one, layout(dp=8, ep=8))
+    training = recipe("mixtral-8x7b")  # every layer routes each token to 2 of 8 experts
+    comm = axes(training, layout(dp=8, ep=8))
 
     bus = 4 * 7 / 8 * 4096 * 2 * 4096 * 2
     assert seconds(comm.ep) == pytest.approx(bus / LINK)
 
 
 def test_a_token_for_several_experts_of_one_node_crosses_the_network_once():
-    one = recipe("deepseek-v3")  # top 8 of 256
+    training = recipe("deepseek-v3")  # top 8 of 256
     rates = links(nvlink_bytes_per_s=1e30)
-    comm = axes(one, layout(dp=64, ep=64), rates)
+    comm = axes(training, layout(dp=64, ep=64), rates)
 
     # 8 domains: the four groups that a token may go to lie on 4 of them, of which it meets 4 (1 - (3/4)^8) = 3.6
     limited = 4 * (1 - (3 / 4) ** 8)
     assert seconds(comm.ep) == pytest.approx(4 * 4096 * 7168 * 2 * limited * 56 / 64 / LINK * 58 / 61)
 
     # a plain all-to-all sends all eight copies
-    plain = axes(replace(one, moe_dispatcher="alltoall"), layout(dp=64, ep=64), rates)
+    plain = axes(replace(training, moe_dispatcher="alltoall"), layout(dp=64, ep=64), rates)
     assert seconds(plain.ep) == pytest.approx(4 * 4096 * 7168 * 2 * 8 * 56 / 64 / LINK * 58 / 61)
 
     # without groups it would meet 8 (1 - (7/8)^8) = 5.25 distinct ones on average, not 8
-    anywhere = replace(one, model=replace(one.model, expert_groups=0, token_groups=0))
+    anywhere = replace(training, model=replace(training.model, expert_groups=0, token_groups=0))
     distinct = 8 * (1 - (7 / 8) ** 8)
     assert distinct == pytest.approx(5.25, abs=0.005)
     spread = axes(anywhere, layout(dp=64, ep=64), rates)
@@ -198,21 +202,23 @@ def test_a_token_for_several_experts_of_one_node_crosses_the_network_once():
 
 
 def test_a_pipeline_passes_activations_and_gradients_of_its_sequence_shard():
-    one = recipe(gpt(8, 4096, 32))
-    comm = axes(one, layout(tp=4, pp=2, dp=4, grad_accum=8))
+    training = recipe(gpt(8, 4096, 32))
+    comm = axes(training, layout(tp=4, pp=2, dp=4, grad_accum=8))
 
     assert seconds(comm.send) == pytest.approx(2 * 4096 * 4096 / 4 * 2 / LINK)
 
 
-def step(one, where: Layout, rates=None, micro_batch_s: float = 0.0) -> float:
+def step(training, where: Layout, rates=None, micro_batch_s: float = 0.0) -> float:
     at = Layouts.of(where)
-    return seconds(data_parallel(one, cluster(), shard_params(one, at), at, micro_batch_s, rates or links()).total_s)
+    return seconds(
+        data_parallel(training, cluster(), shard_params(training, at), at, micro_batch_s, rates or links()).total_s
+    )
 
 
 def volume(where: Layout, **changes: object) -> float:
     """Bytes on the bus per parameter and (n-1)/n, with FP16 gradients and parameters as in the ZeRO paper."""
-    one = recipe(gpt(8, 2048, 16), "fp16-zero", **changes)
-    return step(one, where) * LINK / one.model.params_total / (1 - 1 / where.dp)
+    training = recipe(gpt(8, 2048, 16), "fp16-zero", **changes)
+    return step(training, where) * LINK / training.model.params_total / (1 - 1 / where.dp)
 
 
 def test_zero_moves_what_its_paper_says():
@@ -232,84 +238,87 @@ def test_sharded_gradients_are_reduced_for_every_micro_batch():
 
 
 def test_under_a_pipeline_fsdp_gathers_and_reduces_once_per_step():
-    one = recipe(gpt(8, 2048, 16, vocab=64), "fp16-zero")
+    training = recipe(gpt(8, 2048, 16, vocab=64), "fp16-zero")
 
-    once = step(one, layout(pp=2, dp=64, zero=3, grad_accum=8))
-    assert once == pytest.approx(step(one, layout(pp=2, dp=64, zero=1, grad_accum=8)))
+    once = step(training, layout(pp=2, dp=64, zero=3, grad_accum=8))
+    assert once == pytest.approx(step(training, layout(pp=2, dp=64, zero=1, grad_accum=8)))
 
 
 def test_lora_reduces_the_adapters_only():
-    one, full = (recipe("llama-3.1-8b", method=method) for method in ("lora", "sft"))
-    adapters = one.adapter_params_per_layer * 32 / one.model.params_total
+    lora_training, sft_training = (recipe("llama-3.1-8b", method=method) for method in ("lora", "sft"))
+    adapters = lora_training.adapter_params_per_layer * 32 / lora_training.model.params_total
 
-    lora, sft = (step(r, layout(dp=8, zero=1)) for r in (one, full))
+    lora, sft = (step(r, layout(dp=8, zero=1)) for r in (lora_training, sft_training))
     assert lora / sft == pytest.approx(adapters)
 
 
 def test_communication_hides_behind_compute_but_for_a_last_bucket():
-    one = recipe(gpt(9, 2048, 16))
-    bare = step(one, layout(dp=8, zero=1))
-    half = step(one, layout(dp=8, zero=1), links(overlap_dp_ratio=0.5), micro_batch_s=bare)
-    all_of_it = step(one, layout(dp=8, zero=1), links(overlap_dp_ratio=0.9), micro_batch_s=100 * bare)
+    training = recipe(gpt(9, 2048, 16))
+    bare = step(training, layout(dp=8, zero=1))
+    half = step(training, layout(dp=8, zero=1), links(overlap_dp_ratio=0.5), micro_batch_s=bare)
+    all_of_it = step(training, layout(dp=8, zero=1), links(overlap_dp_ratio=0.9), micro_batch_s=100 * bare)
 
     assert half == pytest.approx(bare / 2)
     assert all_of_it == pytest.approx(bare / 10)  # nine layers and the ends
 
 
 def test_communication_slows_the_compute_beside_it():
-    one = recipe(gpt(9, 2048, 16))
-    bare = step(one, layout(dp=8, zero=1))
-    slowed = step(one, layout(dp=8, zero=1), links(interference_ratio=0.05), micro_batch_s=bare)
+    training = recipe(gpt(9, 2048, 16))
+    bare = step(training, layout(dp=8, zero=1))
+    slowed = step(training, layout(dp=8, zero=1), links(interference_ratio=0.05), micro_batch_s=bare)
 
     assert slowed == pytest.approx(1.05 * bare)
 
 
 def test_fsdp_copies_in_and_out_of_its_buffers():
-    one = recipe(gpt(9, 2048, 16), "bf16-fsdp")
-    bare = step(one, layout(dp=8, zero=3))
-    copied = step(one, layout(dp=8, zero=3), links(memory_bytes_per_s=1e12))
+    training = recipe(gpt(9, 2048, 16), "bf16-fsdp")
+    bare = step(training, layout(dp=8, zero=3))
+    copied = step(training, layout(dp=8, zero=3), links(memory_bytes_per_s=1e12))
 
     # two gathers of 2 bytes and one scatter of 4, each read and written
-    assert copied - bare == pytest.approx(one.model.params_total * 2 * (2 * 2 + 4) / 1e12)
+    assert copied - bare == pytest.approx(training.model.params_total * 2 * (2 * 2 + 4) / 1e12)
 
 
 def test_experts_are_reduced_among_the_ranks_that_hold_the_same_ones():
-    one = recipe("mixtral-8x7b")
+    training = recipe("mixtral-8x7b")
     at = Layouts.of(layout(dp=8, ep=8, zero=1))
-    shards = shard_params(one, at)
+    shards = shard_params(training, at)
 
     # with ep = dp nobody else holds this rank's experts: only the dense parameters travel
     dense = seconds(shards.dense(last=False))
-    assert step(one, layout(dp=8, ep=8, zero=1)) == pytest.approx(dense * (4 + 2) * 7 / 8 / LINK)
+    assert step(training, layout(dp=8, ep=8, zero=1)) == pytest.approx(dense * (4 + 2) * 7 / 8 / LINK)
 
 
 def test_experts_that_take_tensor_parallel_ranks_are_reduced_where_nothing_else_is():
-    one = recipe("mixtral-8x7b")
+    training = recipe("mixtral-8x7b")
     experts = 32 * 2 * 3 * 4096 * 14336
 
     # four expert parallel ranks of eight tensor parallel ones: two GPUs hold the same two of eight experts
-    assert step(one, layout(tp=8, ep=4)) == pytest.approx(2 * experts * 4 / 2 / LINK)
-    assert step(one, layout(tp=8, ep=8)) == 0.0
+    assert step(training, layout(tp=8, ep=4)) == pytest.approx(2 * experts * 4 / 2 / LINK)
+    assert step(training, layout(tp=8, ep=8)) == 0.0
 
 
 def test_layers_that_are_not_run_backward_are_gathered_once():
-    frozen, every = (recipe("llama-3.1-8b", method="freeze", trained_layers=n) for n in (2, 32))
-    gathers = [float(zero_passes(one, layouts(dp=8, zero=3, grad_accum=4)).gathers[0]) for one in (frozen, every)]
+    frozen, all_trained = (recipe("llama-3.1-8b", method="freeze", trained_layers=n) for n in (2, 32))
+    gathers = [
+        float(zero_passes(training, layouts(dp=8, zero=3, grad_accum=4)).gathers[0])
+        for training in (frozen, all_trained)
+    ]
 
     assert gathers == [4 * (1 + 2 / 32), 4 * 2]
 
 
 @given(settings_of_recipes())
 def test_faster_links_never_cost_time(setting):
-    one, where, machine = setting
+    training, where, machine = setting
     at = Layouts.of(where)
-    rates = mid_rates(one, machine)
-    work, shards = count_work(one, at), shard_params(one, at)
-    layer = layer_time(one, work, rates)
+    rates = mid_rates(training, machine)
+    work, shards = count_work(training, at), shard_params(training, at)
+    layer = layer_time(training, work, rates)
     for name in ("nvlink_bytes_per_s", "nic_bytes_per_s"):
         faster = rates.replaced(**{name: 2 * getattr(rates, name)})
-        slow, fast = (layer_comm(one, machine, work, at, layer, r) for r in (rates, faster))
-        slow_s, fast_s = (data_parallel(one, machine, shards, at, layer.total, r).total_s for r in (rates, faster))
+        slow, fast = (layer_comm(training, machine, work, at, layer, r) for r in (rates, faster))
+        slow_s, fast_s = (data_parallel(training, machine, shards, at, layer.total, r).total_s for r in (rates, faster))
 
         assert seconds(fast.total) <= seconds(slow.total) * ROUNDING
         assert seconds(fast.send) <= seconds(slow.send) * ROUNDING
@@ -343,12 +352,12 @@ def test_sends_stall_at_each_boundary_of_a_stage_in_jobs_that_are_large_enough(p
 )
 def test_a_stage_at_the_edge_of_a_domain_has_one_neighbour_inside_it(where, slow):
     rates = links(nvlink_bytes_per_s=1e30, nic_bytes_per_s=LINK)
-    one = recipe(gpt(32, 4096, 32), seq_len=2048)
+    training = recipe(gpt(32, 4096, 32), seq_len=2048)
     at = layout(**where, micro_batch=1)
 
     inside, outside = 0.0, 2 * 2048 * 4096 * 2 / 4 / LINK  # an activation and its gradient, split by tensor parallel
     expected = slow * outside + (1 - slow) * inside
-    assert seconds(axes(one, at, rates, gpu="gb200-186gb").send) == pytest.approx(expected)
+    assert seconds(axes(training, at, rates, gpu="gb200-186gb").send) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -356,36 +365,38 @@ def test_a_stage_at_the_edge_of_a_domain_has_one_neighbour_inside_it(where, slow
     [(0, 20e6, 8), (0, 1e9, 1), (1, 20e6, 2 * 8), (3, 20e6, 3 * (8 + 1))],  # 153M parameters; ZeRO 3: a layer each
 )
 def test_gradients_are_reduced_in_buckets_and_zero_3_in_a_message_for_each_layer(zero, bucket, messages):
-    one, at = recipe(gpt(8, 1024, 16), "bf16"), Layouts.of(layout(dp=16, zero=zero))
+    training, at = recipe(gpt(8, 1024, 16), "bf16"), Layouts.of(layout(dp=16, zero=zero))
     fast = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30, "node_doubling_s": 1e-3, "interference_ratio": 0.0}
     rates = links(bucket_elements=bucket, **fast)
-    exposed = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, rates).total_s
+    exposed = data_parallel(training, cluster(), shard_params(training, at), at, 0.0, rates).total_s
 
     assert seconds(exposed) == pytest.approx(messages * 1e-3)
 
 
 def test_buckets_grow_with_the_ranks_where_the_stack_lets_them():
-    one, at = recipe(gpt(8, 1024, 16)), Layouts.of(layout(dp=16, zero=0))
+    training, at = recipe(gpt(8, 1024, 16)), Layouts.of(layout(dp=16, zero=0))
     rates = links(bucket_elements=20e6, bucket_rank_elements=4e6)  # 64 million of 153 in each
-    (reduced,) = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, rates).transfers
+    (reduced,) = data_parallel(training, cluster(), shard_params(training, at), at, 0.0, rates).transfers
 
     assert seconds(reduced.messages) == 3
 
 
 def test_zero_1_hides_nothing_where_the_stack_reduces_and_gathers_after_the_backward_pass():
-    one = recipe(gpt(9, 2048, 16))
+    training = recipe(gpt(9, 2048, 16))
     waits = links(overlap_dp_ratio=1.0, zero1_overlap_ratio=0.0)
 
     for zero, left in ((0, 1 / 10), (1, 1.0), (2, 1 / 10)):
-        bare = step(one, layout(dp=8, zero=zero))
-        assert step(one, layout(dp=8, zero=zero), waits, micro_batch_s=100 * bare) == pytest.approx(left * bare)
+        bare = step(training, layout(dp=8, zero=zero))
+        assert step(training, layout(dp=8, zero=zero), waits, micro_batch_s=100 * bare) == pytest.approx(left * bare)
 
 
 def test_only_the_layouts_with_several_copies_reduce_between_them():
     # ZeRO-3 over 16 GPUs: sharded over all of them, and over each server of 8 with the two copies reduced in addition
-    both = Layouts.of(layout(dp=16, zero=3), layout(dp=16, zero=3, replicas=2))
-    one = recipe()
-    transfers = data_parallel(one, cluster(), shard_params(one, both), both, np.full(2, 1e-9), plain_rates()).transfers
+    at = Layouts.of(layout(dp=16, zero=3), layout(dp=16, zero=3, replicas=2))
+    training = recipe()
+    transfers = data_parallel(
+        training, cluster(), shard_params(training, at), at, np.full(2, 1e-9), plain_rates()
+    ).transfers
 
     (between,) = (transfer for transfer in transfers if transfer.carries == "gradient_shards")
     assert np.asarray(between.times, dtype=float).tolist() == [0.0, 1.0]

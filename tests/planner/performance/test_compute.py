@@ -14,7 +14,7 @@ from planner.kernels.surface import attention_s, large_flop_per_s
 from planner.models.catalogue import find_model
 from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
-from planner.performance.compute import attention_time, head_time, kernels, layer_time
+from planner.performance.compute import attention_time, head_time, launches_per_layer, layer_time
 from planner.performance.operations import count_work
 from planner.rates.terms import Rates
 from tests.planner.build import ROUNDING, gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
@@ -29,9 +29,9 @@ def compute_bound(rate: float = 1e12, **changes: float) -> Rates:
     return plain_rates(**({"linear_flop_per_s": rate, "other_flop_per_s": rate} | free | changes))
 
 
-def layer(one, **changes: float):
+def layer(training, **changes: float):
     at = layouts()
-    return layer_time(one, count_work(one, at), compute_bound(**changes))
+    return layer_time(training, count_work(training, at), compute_bound(**changes))
 
 
 @pytest.mark.parametrize(("method", "passes"), [("pretrain", 3), ("sft", 3), ("lora", 2), ("qlora", 2)])
@@ -55,10 +55,12 @@ def test_fused_attention_runs_backward_in_two_and_a_half_times_its_forward():
 H100 = load_surface("attention:h100-sxm5-80gb:bf16")
 
 
-def measured_attention(one, at, **changes: float):
+def measured_attention(training, at, **changes: float):
     """Attention on a surface, in a step that slows nothing down."""
     rates = {"attention_flop_per_s": large_flop_per_s(H100), "memory_bytes_per_s": FAST}
-    return attention_time(one, count_work(one, at), plain_rates({"attention_flop_per_s": H100}, **rates | changes))
+    return attention_time(
+        training, count_work(training, at), plain_rates({"attention_flop_per_s": H100}, **rates | changes)
+    )
 
 
 def test_measured_attention_takes_what_its_surface_says_at_the_heads_and_sequences_of_a_gpu():
@@ -79,18 +81,18 @@ def test_under_context_parallelism_each_chunk_of_keys_is_a_kernel_of_its_own():
 
 def test_results_of_further_chunks_are_added_to_a_running_sum():
     # 2048 of 8192 tokens, 3 further chunks, 10 bytes: 32 heads of 128 forward, beside them 32 + 2 x 8 backward
-    at, one = layouts(cp=4), recipe("llama-3.1-8b", seq_len=8192)
-    free, paid = (measured_attention(one, at, memory_bytes_per_s=rate) for rate in (FAST, 1e12))
+    at, training = layouts(cp=4), recipe("llama-3.1-8b", seq_len=8192)
+    free, paid = (measured_attention(training, at, memory_bytes_per_s=rate) for rate in (FAST, 1e12))
 
     assert float((paid.forward - free.forward)[0]) == pytest.approx(3 * 10 * 2048 * 32 * 128 / 1e12)
     assert float((paid.total - free.total)[0]) == pytest.approx(3 * 10 * 2048 * (32 + 32 + 16) * 128 / 1e12)
 
 
 def test_attention_is_as_much_slower_than_its_surface_as_a_large_one_is():
-    one, at = recipe("llama-3.1-8b"), layouts()
-    half = measured_attention(one, at, attention_flop_per_s=large_flop_per_s(H100) / 2)
+    training, at = recipe("llama-3.1-8b"), layouts()
+    half = measured_attention(training, at, attention_flop_per_s=large_flop_per_s(H100) / 2)
 
-    assert float(half.total[0]) == pytest.approx(2 * float(measured_attention(one, at).total[0]))
+    assert float(half.total[0]) == pytest.approx(2 * float(measured_attention(training, at).total[0]))
 
 
 def test_windows_and_encoders_run_at_the_rate_of_a_causal_sequence_with_as_many_keys():
@@ -103,9 +105,11 @@ def test_windows_and_encoders_run_at_the_rate_of_a_causal_sequence_with_as_many_
 
 
 def test_naive_attention_computes_the_square_and_moves_the_scores():
-    one = recipe(gpt(24, 2048, 16), attention="naive", seq_len=2048)
-    times = layer(one)
-    moving = layer(one, memory_bytes_per_s=1e12, score_passes=10.0, norm_passes=0.0, ffn_passes=0.0, qkv_passes=0.0)
+    training = recipe(gpt(24, 2048, 16), attention="naive", seq_len=2048)
+    times = layer(training)
+    moving = layer(
+        training, memory_bytes_per_s=1e12, score_passes=10.0, norm_passes=0.0, ffn_passes=0.0, qkv_passes=0.0
+    )
 
     assert float(times.attention_forward[0]) == pytest.approx(4 * 2048**2 * 2048 / 1e12)
     assert float(times.attention[0]) == pytest.approx(3 * float(times.attention_forward[0]))
@@ -117,9 +121,9 @@ def test_naive_attention_computes_the_square_and_moves_the_scores():
 
 
 def test_memory_bound_work_is_passes_over_elements():
-    one = recipe(shape(), dropout=True, method="lora")  # no weight gradients to add up
+    training = recipe(shape(), dropout=True, method="lora")  # no weight gradients to add up
     rates = {"norm_passes": 20.0, "dropout_passes": 6.0, "qkv_passes": 6.0, "ffn_passes": 8.0, "fusion_ratio": 2.0}
-    times = layer(one, memory_bytes_per_s=1e12, other_flop_per_s=FAST, **rates)
+    times = layer(training, memory_bytes_per_s=1e12, other_flop_per_s=FAST, **rates)
 
     elements = 26 * 1024 + 6 * (1024 + 2 * 256) + 8 * 2816
     assert float(times.memory[0]) == pytest.approx(2.0 * 4096 * elements * 2 / 1e12)
@@ -141,11 +145,11 @@ ROUTED = {"experts": 8, "top_k": 2, "expert_ffn": 1408}
     ids=["two of eight", "six of eight", "tensor parallel", "every second layer", "dense"],
 )
 def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_expert(model, tp, elements):
-    one = recipe(model, method="lora")  # no weight gradients to add up
+    training = recipe(model, method="lora")  # no weight gradients to add up
     at = layouts(tp=tp)
     nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion_ratio": 1.5}
     rates = compute_bound(memory_bytes_per_s=1e12, other_flop_per_s=FAST, moe_passes=10.0, **nothing_else)
-    times = layer_time(one, count_work(one, at), rates)
+    times = layer_time(training, count_work(training, at), rates)
 
     # 10 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
     assert float(times.memory[0]) == pytest.approx(elements * 10 * 2 * 1.5 / 1e12)
@@ -169,8 +173,8 @@ def test_linear_attention_moves_what_it_scans_once_per_pass_in_the_layers_that_h
     nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion_ratio": 1.5}
     rates = compute_bound(memory_bytes_per_s=1e12, other_flop_per_s=FAST, scan_passes=100.0, **nothing_else)
     with_scan, without = (
-        layer_time(one, count_work(one, layouts(tp=tp)), rates)
-        for one in (recipe(model, method="lora", lora_targets="mlp") for model in (hybrid, plain))
+        layer_time(training, count_work(training, layouts(tp=tp)), rates)
+        for training in (recipe(model, method="lora", lora_targets="mlp") for model in (hybrid, plain))
     )
 
     # 100 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
@@ -180,7 +184,9 @@ def test_linear_attention_moves_what_it_scans_once_per_pass_in_the_layers_that_h
 def test_a_layer_without_attention_has_none_of_its_time():
     half, all_of_it = shape(layers=2, attention_layers=1, linear=LINEAR), shape(layers=2)
     rates = compute_bound(memory_bytes_per_s=1e12, scan_passes=100.0)
-    few, all_layers = (layer_time(one, count_work(one, layouts()), rates) for one in (recipe(half), recipe(all_of_it)))
+    few, all_layers = (
+        layer_time(training, count_work(training, layouts()), rates) for training in (recipe(half), recipe(all_of_it))
+    )
 
     assert float(few.attention[0]) == pytest.approx(0.5 * float(all_layers.attention[0]))
 
@@ -190,8 +196,8 @@ def test_4_bit_weights_are_unpacked_once_forward_and_once_for_the_gradients_of_t
     weights = model.matrix_params_active / model.layers - model.head_params / model.layers
     rates = compute_bound(memory_bytes_per_s=1e12, norm_passes=0.0, qkv_passes=0.0, ffn_passes=0.0, unpacked_bytes=8.0)
     packed, plain = (
-        layer_time(one, count_work(one, layouts(tp=2)), rates)
-        for one in (recipe(model, method="qlora"), recipe(model, method="lora"))
+        layer_time(training, count_work(training, layouts(tp=2)), rates)
+        for training in (recipe(model, method="qlora"), recipe(model, method="lora"))
     )
 
     # half of the layer's weights on each of two ranks, 8 bytes each, at 1 TB/s
@@ -203,9 +209,9 @@ def test_4_bit_weights_are_unpacked_once_forward_and_once_for_the_gradients_of_t
 def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
     rates = plain_rates(kernels_per_layer=45.0, kernels_per_moe_layer=150.0)
 
-    assert kernels(recipe("llama-3.1-8b"), rates) == 45
-    assert kernels(recipe("mixtral-8x7b"), rates) == 195
-    assert kernels(recipe("deepseek-v3"), rates) == pytest.approx(45 + 150 * 58 / 61)
+    assert launches_per_layer(recipe("llama-3.1-8b"), rates) == 45
+    assert launches_per_layer(recipe("mixtral-8x7b"), rates) == 195
+    assert launches_per_layer(recipe("deepseek-v3"), rates) == pytest.approx(45 + 150 * 58 / 61)
 
 
 def test_the_mean_layer_weighs_dense_and_expert_layers_by_their_number():
@@ -217,9 +223,9 @@ def test_the_mean_layer_weighs_dense_and_expert_layers_by_their_number():
 
 
 def test_the_output_layer_stays_out_of_fp8():
-    one = recipe("llama-3.1-8b", policy="fp8")
+    training = recipe("llama-3.1-8b", policy="fp8")
     rates = compute_bound(linear_flop_per_s=2e12, other_flop_per_s=1e12)
-    head = head_time(one, count_work(one, layouts()), rates)
+    head = head_time(training, count_work(training, layouts()), rates)
 
     assert float(head.matmul[0]) == pytest.approx(3 * 2 * 4096 * 128_256 * 4096 / 1e12)
 
@@ -227,9 +233,9 @@ def test_the_output_layer_stays_out_of_fp8():
 def test_the_loss_moves_its_bytes_per_logit_twice_as_many_in_fp32():
     by_policy = {}
     for policy in ("bf16", "fp32"):
-        one = recipe("llama-3.1-8b", policy=policy)
+        training = recipe("llama-3.1-8b", policy=policy)
         rates = plain_rates(memory_bytes_per_s=1e12, logit_bytes=22.0)
-        by_policy[policy] = float(head_time(one, count_work(one, layouts()), rates).memory[0])
+        by_policy[policy] = float(head_time(training, count_work(training, layouts()), rates).memory[0])
 
     # 22 bytes per logit and 6 passes over the embedding in 16 bits
     assert by_policy["bf16"] == pytest.approx(4096 * (128_256 * 22 + 6 * 4096 * 2) / 1e12)
@@ -241,21 +247,23 @@ RATES = ("linear_flop_per_s", "other_flop_per_s", "operand_bytes_per_s", "memory
 
 @given(settings_of_recipes(), st.sampled_from(RATES), st.floats(1.0, 10.0))
 def test_a_faster_gpu_never_takes_longer(setting, name, factor):
-    one, where, machine = setting
+    training, where, machine = setting
     at = Layouts.of(where)
-    rates = mid_rates(one, machine)
+    rates = mid_rates(training, machine)
     faster = rates.replaced(**{name: getattr(rates, name) * factor})
-    work = count_work(one, at)
-    slow, fast = (layer_time(one, work, r) for r in (rates, faster))
+    work = count_work(training, at)
+    slow, fast = (layer_time(training, work, r) for r in (rates, faster))
 
     for item in fields(slow):
         assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * ROUNDING)
 
 
 def test_casts_and_gaps_lengthen_the_memory_bound_part_of_a_layer():
-    one = recipe("llama-3.1-8b", policy="fp8", method="lora")  # no weight gradients to add up
+    training = recipe("llama-3.1-8b", policy="fp8", method="lora")  # no weight gradients to add up
     none = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "other_flop_per_s": FAST}
-    times = layer(one, memory_bytes_per_s=1e12, cast_fusion_ratio=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none)
+    times = layer(
+        training, memory_bytes_per_s=1e12, cast_fusion_ratio=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none
+    )
 
     # four products of [4096, k] x [k, n]: q, k, v; o; gate and up; down. Six bytes per element of its three matrices
     sizes = [(6144, 4096), (4096, 4096), (2 * 14336, 4096), (4096, 14336)]
@@ -265,10 +273,10 @@ def test_casts_and_gaps_lengthen_the_memory_bound_part_of_a_layer():
 
 
 def test_a_layer_s_sums_are_those_of_its_parts():
-    one = recipe("llama-3.1-8b")
-    times = layer(one, memory_bytes_per_s=1e12)
+    training = recipe("llama-3.1-8b")
+    times = layer(training, memory_bytes_per_s=1e12)
 
     assert times.total == pytest.approx(times.matmul + times.attention + times.memory)
     assert times.forward == pytest.approx(times.matmul_forward + times.attention_forward + times.memory_forward)
-    head = head_time(one, count_work(one, layouts()), plain_rates())
+    head = head_time(training, count_work(training, layouts()), plain_rates())
     assert head.total == pytest.approx(head.matmul + head.memory)

@@ -49,11 +49,11 @@ LEFT_OUT = (
 @examples(300)
 @given(settings_of_recipes())
 def test_time_memory_energy_and_cost_are_those_of_the_plain_arithmetic(setting):
-    one, where, machine = setting
-    rates = mid_rates(one, machine).replaced(**{name: 1.01 + i / 100 for i, name in enumerate(LEFT_OUT)})
-    ours = evaluate(one, machine, Layouts.of(where), rates, PRICES, tokens=1e9)
-    plain = OneLayout(one, machine, where, rates)
-    found = {
+    training, where, machine = setting
+    rates = mid_rates(training, machine).replaced(**{name: 1.01 + i / 100 for i, name in enumerate(LEFT_OUT)})
+    ours = evaluate(training, machine, Layouts.of(where), rates, PRICES, tokens=1e9)
+    plain = OneLayout(training, machine, where, rates)
+    figures = {
         "step_s": ours.step_s,
         "wall_s": ours.wall_s,
         "gpu_power_w": ours.gpu_power_w,
@@ -64,7 +64,7 @@ def test_time_memory_energy_and_cost_are_those_of_the_plain_arithmetic(setting):
 
     assert items(ours.step) == close(plain.step())
     assert items(ours.memory) == close(plain.memory())
-    assert {name: number(value) for name, value in found.items()} == close(plain.run(PRICES, 1e9))
+    assert {name: number(value) for name, value in figures.items()} == close(plain.run(PRICES, 1e9))
 
 
 BIG = recipe("llama-3.1-8b")
@@ -73,14 +73,14 @@ MANY = enumerate_layouts(BIG, cluster(), FixedLayout(), gpus_between=(8, 256))
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 10**9])
 def test_the_answer_is_the_same_in_chunks_of_any_size(chunk, monkeypatch):
-    some = enumerate_layouts(BIG, cluster(), FixedLayout(tp=8), gpus=64)
+    at = enumerate_layouts(BIG, cluster(), FixedLayout(tp=8), gpus=64)
     rates = mid_rates(BIG, cluster())
-    whole = score(BIG, cluster(), some, rates, PRICES, 1e9)
+    whole = score(BIG, cluster(), at, rates, PRICES, 1e9)
     monkeypatch.setattr(evaluation, "CHUNK", chunk)
-    parts = score(BIG, cluster(), some, rates, PRICES, 1e9)
+    parts = score(BIG, cluster(), at, rates, PRICES, 1e9)
 
-    assert len(some) > 100
-    assert some.kinds == 5
+    assert len(at) > 100
+    assert at.kinds == 5
     for item in fields(whole):
         assert np.array_equal(getattr(parts, item.name), getattr(whole, item.name))
 
@@ -115,9 +115,9 @@ def test_no_layouts_give_no_figures():
 
 @given(settings_of_recipes(), st.floats(1e6, 1e12), st.floats(1, 10))
 def test_more_tokens_never_take_less_time_money_energy_or_carbon(setting, tokens, factor):
-    one, where, machine = setting
-    rates = mid_rates(one, machine)
-    short, long = (evaluate(one, machine, Layouts.of(where), rates, PRICES, t) for t in (tokens, factor * tokens))
+    training, where, machine = setting
+    rates = mid_rates(training, machine)
+    short, long = (evaluate(training, machine, Layouts.of(where), rates, PRICES, t) for t in (tokens, factor * tokens))
 
     for name in ("wall_s", "gpu_h", "cost_usd", "carbon_kg"):
         assert number(getattr(short, name)) <= number(getattr(long, name)) * ROUNDING
@@ -126,43 +126,45 @@ def test_more_tokens_never_take_less_time_money_energy_or_carbon(setting, tokens
 
 @given(settings_of_recipes(), st.sampled_from(("usd_per_gpu_h", "usd_per_kwh", "pue")), st.floats(1, 3))
 def test_dearer_inputs_never_make_a_run_cheaper(setting, name, factor):
-    one, where, machine = setting
-    rates = mid_rates(one, machine)
+    training, where, machine = setting
+    rates = mid_rates(training, machine)
     dearer = replace(PRICES, **{name: factor * getattr(PRICES, name)})
-    cheap, dear = (number(evaluate(one, machine, Layouts.of(where), rates, p, 1e9).cost_usd) for p in (PRICES, dearer))
+    cheap, dear = (
+        number(evaluate(training, machine, Layouts.of(where), rates, p, 1e9).cost_usd) for p in (PRICES, dearer)
+    )
 
     assert cheap <= dear * ROUNDING
 
 
 def test_gpu_hours_are_gpus_times_wall_hours_and_rental_is_their_price():
     rented = UnitPrices(usd_per_gpu_h=2.0, usd_per_kwh=None, pue=1.2, kg_co2e_per_kwh=0.4)
-    one = evaluate(BIG, cluster(), layouts(dp=64, zero=1, grad_accum=4), mid_rates(BIG, cluster()), rented, 1e12)
+    evaluated = evaluate(BIG, cluster(), layouts(dp=64, zero=1, grad_accum=4), mid_rates(BIG, cluster()), rented, 1e12)
 
-    hours = number(one.wall_s) / 3600
-    assert number(one.gpu_h) == pytest.approx(64 * hours)
-    assert number(one.cost_usd) == pytest.approx(64 * hours * 2.0)
-    assert number(one.busy_s) / number(one.wall_s) == pytest.approx(number(one.goodput_ratio))
+    hours = number(evaluated.wall_s) / 3600
+    assert number(evaluated.gpu_h) == pytest.approx(64 * hours)
+    assert number(evaluated.cost_usd) == pytest.approx(64 * hours * 2.0)
+    assert number(evaluated.busy_s) / number(evaluated.wall_s) == pytest.approx(number(evaluated.goodput_ratio))
     # tokens per second and GPU are steady state: goodput is not in them
-    assert number(one.tokens_per_s_per_gpu) * 64 * number(one.busy_s) == pytest.approx(1e12, rel=1e-4)
-    assert number(one.carbon_kg) == pytest.approx(number(one.energy.total) / 3.6e6 * 0.4)
+    assert number(evaluated.tokens_per_s_per_gpu) * 64 * number(evaluated.busy_s) == pytest.approx(1e12, rel=1e-4)
+    assert number(evaluated.carbon_kg) == pytest.approx(number(evaluated.energy.total) / 3.6e6 * 0.4)
 
 
 def test_where_no_gpu_price_is_known_electricity_is_what_is_left():
     unknown = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=0.1, pue=1.2, kg_co2e_per_kwh=0.4)
-    one = evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster()), unknown, 1e10)
+    evaluated = evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster()), unknown, 1e10)
 
-    assert number(one.cost_usd) == pytest.approx(number(one.energy.total) / 3.6e6 * 0.1)
+    assert number(evaluated.cost_usd) == pytest.approx(number(evaluated.energy.total) / 3.6e6 * 0.1)
 
 
 def test_a_run_takes_whole_steps():
     rates = mid_rates(BIG, cluster())
     per_step = 256 * 4096
-    one, two = (
+    one_step, two_steps = (
         evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), rates, PRICES, tokens)
         for tokens in (per_step, per_step + 1)
     )
 
-    assert number(two.busy_s) == pytest.approx(2 * number(one.busy_s))
+    assert number(two_steps.busy_s) == pytest.approx(2 * number(one_step.busy_s))
 
 
 def test_a_whole_run_takes_longer_than_its_steady_steps_by_an_error_of_its_own():
@@ -180,11 +182,11 @@ def test_a_whole_run_takes_longer_than_its_steady_steps_by_an_error_of_its_own()
 
 
 def test_mfu_is_model_flop_over_time():
-    one = evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster()), PRICES, 1e10)
+    evaluated = evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster()), PRICES, 1e10)
 
     flop = model_flop_per_token(BIG.model, 4096)
     assert flop_of(BIG) == flop
-    assert number(one.model_flop_per_s_per_gpu) == pytest.approx(256 * 4096 * flop / 8 / number(one.step_s))
+    assert number(evaluated.model_flop_per_s_per_gpu) == pytest.approx(256 * 4096 * flop / 8 / number(evaluated.step_s))
 
 
 def test_transformers_take_the_transformer_s_equations():
@@ -205,47 +207,51 @@ def test_fewer_bits_never_take_longer_for_the_same_layout_of_a_large_model(gpu):
     known = [name for name in ("fp32", "tf32", "bf16", "fp8") if name in machine.gpu.peak_flop_per_s]
     taken = []
     for name in known:
-        one = recipe(large, name, global_batch=32)
-        taken.append(number(evaluate(one, machine, where, mid_rates(one, machine), PRICES, 1e10).step_s))
+        training = recipe(large, name, global_batch=32)
+        taken.append(number(evaluate(training, machine, where, mid_rates(training, machine), PRICES, 1e10).step_s))
 
     assert taken == sorted(taken, reverse=True)
 
 
 @pytest.mark.parametrize("method", ["pretrain", "lora", "qlora"])
 def test_no_luck_of_a_draw_runs_faster_than_the_peak(method):
-    one, machine = recipe("llama-3.1-8b", "fp32", method=method, global_batch=8), cluster()
-    rates = mid_rates(one, machine).replaced(model_error_ratio=np.array([0.01, 1.0]))
-    found = evaluate(one, machine, layouts(dp=8), rates, PRICES, tokens=1e9)
-    mfu = np.asarray(found.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
+    training, machine = recipe("llama-3.1-8b", "fp32", method=method, global_batch=8), cluster()
+    rates = mid_rates(training, machine).replaced(model_error_ratio=np.array([0.01, 1.0]))
+    evaluated = evaluate(training, machine, layouts(dp=8), rates, PRICES, tokens=1e9)
+    mfu = np.asarray(evaluated.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
 
     assert mfu[0] == pytest.approx(1.0)
     assert mfu[1] < 0.95
-    assert sum(getattr(found.step, f.name) for f in fields(StepTimes)) == pytest.approx(np.asarray(found.step_s))
+    assert sum(getattr(evaluated.step, f.name) for f in fields(StepTimes)) == pytest.approx(
+        np.asarray(evaluated.step_s)
+    )
 
 
 def test_what_checkpointing_does_again_counts_towards_the_peak():
-    one, machine = recipe("llama-3.1-8b", "fp32", global_batch=8), cluster()
-    rates = mid_rates(one, machine).replaced(model_error_ratio=np.array([0.01]))
-    found = evaluate(one, machine, layouts(dp=8, act_ckpt="full"), rates, PRICES, tokens=1e9)
-    again = recomputed_flop_per_token(one, "full") / flop_of(one)
-    mfu = np.asarray(found.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
+    training, machine = recipe("llama-3.1-8b", "fp32", global_batch=8), cluster()
+    rates = mid_rates(training, machine).replaced(model_error_ratio=np.array([0.01]))
+    evaluated = evaluate(training, machine, layouts(dp=8, act_ckpt="full"), rates, PRICES, tokens=1e9)
+    recomputed_ratio = recomputed_flop_per_token(training, "full") / flop_of(training)
+    mfu = np.asarray(evaluated.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
 
-    assert mfu[0] * (1 + again) == pytest.approx(1.0)
-    assert 0.3 < again < 0.34  # a third of the layers' work, none of the output layer
-    every = layouts(dp=8, act_ckpt="every-4")
-    fourth = evaluate(one, machine, every, rates, PRICES, tokens=1e9).model_flop_per_s_per_gpu
-    assert np.asarray(fourth)[0] / machine.gpu.peak_flop_per_s["fp32"] * (1 + again / 4) == pytest.approx(1.0)
+    assert mfu[0] * (1 + recomputed_ratio) == pytest.approx(1.0)
+    assert 0.3 < recomputed_ratio < 0.34  # a third of the layers' work, none of the output layer
+    every_fourth = layouts(dp=8, act_ckpt="every-4")
+    fourth = evaluate(training, machine, every_fourth, rates, PRICES, tokens=1e9).model_flop_per_s_per_gpu
+    assert np.asarray(fourth)[0] / machine.gpu.peak_flop_per_s["fp32"] * (1 + recomputed_ratio / 4) == pytest.approx(
+        1.0
+    )
 
 
 @examples(60)
 @given(settings_of_recipes())
 def test_draws_of_a_step_lie_about_the_step_at_mid_and_keep_their_width(setting):
-    one, where, machine = setting
-    rates = resolve_rates(machine, one)
+    training, where, machine = setting
+    rates = resolve_rates(machine, training)
     at, draws = Layouts.of(where), Draws(count=101, seed=2)
-    mid, drawn = (evaluate(one, machine, at, rates.sample(of), PRICES, tokens=1e9) for of in (None, draws))
-    memory_bytes = memory_of(one, at, rates.sample(draws)).total
-    as_drawn = np.log(step_of(one, machine, at, memory_bytes, rates.sample(draws)).total)
+    mid, drawn = (evaluate(training, machine, at, rates.sample(of), PRICES, tokens=1e9) for of in (None, draws))
+    memory_bytes = memory_of(training, at, rates.sample(draws)).total
+    as_drawn = np.log(step_of(training, machine, at, memory_bytes, rates.sample(draws)).total)
     least_s = float(np.min(drawn.step_s))
 
     assert float(drawn.step_s[-1] / number(mid.step_s)) == pytest.approx(np.exp(as_drawn[-1] - np.mean(as_drawn)))
@@ -257,29 +263,31 @@ def test_draws_of_a_step_lie_about_the_step_at_mid_and_keep_their_width(setting)
 @examples(40)
 @given(settings_of_recipes())
 def test_a_column_of_layouts_meets_every_draw_as_each_does_alone(setting):
-    one, where, machine = setting
+    training, where, machine = setting
     several = Layouts.of(*[where, replace(where, micro_batch=2 * where.micro_batch)] * 10)
-    drawn = resolve_rates(machine, one).sample(Draws(count=11, seed=1))
-    needed = memory_of(one, several.column, drawn).total
-    steps_s = step_of(one, machine, several.column, needed, drawn).total
+    drawn = resolve_rates(machine, training).sample(Draws(count=11, seed=1))
+    needed = memory_of(training, several.column, drawn).total
+    steps_s = step_of(training, machine, several.column, needed, drawn).total
 
     for row in (0, 1, 19):
         at = several.only(row)
-        alone = memory_of(one, at, drawn).total
+        alone = memory_of(training, at, drawn).total
         assert np.broadcast_to(needed, (20, 11))[row] == pytest.approx(np.broadcast_to(alone, 11), rel=1e-12)
-        assert np.broadcast_to(steps_s, (20, 11))[row] == pytest.approx(step_of(one, machine, at, alone, drawn).total)
+        assert np.broadcast_to(steps_s, (20, 11))[row] == pytest.approx(
+            step_of(training, machine, at, alone, drawn).total
+        )
 
 
 @examples(40)
 @given(settings_of_recipes())
 def test_each_layout_of_a_column_is_evaluated_as_it_is_alone(setting):
-    one, where, machine = setting
+    training, where, machine = setting
     several = Layouts.of(where, replace(where, micro_batch=2 * where.micro_batch))
-    drawn = resolve_rates(machine, one).sample(Draws(count=11, seed=1))
-    together = evaluate(one, machine, several.column, drawn, PRICES, tokens=1e9)
+    drawn = resolve_rates(machine, training).sample(Draws(count=11, seed=1))
+    together = evaluate(training, machine, several.column, drawn, PRICES, tokens=1e9)
 
     for row in (0, 1):
-        ours, alone = together.of_row(row), evaluate(one, machine, several.only(row), drawn, PRICES, tokens=1e9)
+        ours, alone = together.of_row(row), evaluate(training, machine, several.only(row), drawn, PRICES, tokens=1e9)
         for name in ("step_s", "memory_bytes", "wall_s", "gpu_power_w", "cost_usd", "carbon_kg", "goodput_ratio"):
             assert np.ravel(getattr(ours, name)) == pytest.approx(np.ravel(getattr(alone, name)), rel=1e-12)
         assert items(ours.step) == close(items(alone.step))

@@ -28,8 +28,8 @@ from tests.planner.build import (
 )
 
 
-def total(one, where: Layout, rates=None) -> float:
-    items = memory_items(one, Layouts.of(where), rates or mid_rates(one, cluster()))
+def total(training, where: Layout, rates=None) -> float:
+    items = memory_items(training, Layouts.of(where), rates or mid_rates(training, cluster()))
     return float(np.ravel(items.total)[0])
 
 
@@ -72,8 +72,8 @@ def test_offloading_takes_the_states_or_the_activations_off_the_gpu():
 
 @given(settings_of_recipes())
 def test_the_items_are_those_of_the_document_and_sum_to_the_total(setting):
-    one, where, machine = setting
-    items = memory_items(one, Layouts.of(where), mid_rates(one, machine))
+    training, where, machine = setting
+    items = memory_items(training, Layouts.of(where), mid_rates(training, machine))
     values = {f.name: float(np.ravel(getattr(items, f.name))[0]) for f in fields(MemoryItems)}
 
     assert tuple(values) == MEMORY_ITEMS
@@ -87,26 +87,26 @@ def test_the_items_are_those_of_the_document_and_sum_to_the_total(setting):
 
 @given(settings_of_recipes())
 def test_a_larger_micro_batch_never_takes_less_memory(setting):
-    one, where, machine = setting
-    rates = mid_rates(one, machine)
+    training, where, machine = setting
+    rates = mid_rates(training, machine)
 
-    more = total(one, replace(where, micro_batch=2 * where.micro_batch), rates)
-    assert total(one, where, rates) <= more * ROUNDING
+    more = total(training, replace(where, micro_batch=2 * where.micro_batch), rates)
+    assert total(training, where, rates) <= more * ROUNDING
 
 
 @pytest.mark.parametrize(("policy", "left"), [("bf16-pure", 0.0), ("bf16", 4.0)])
 def test_without_accumulation_gradients_take_the_place_of_freed_activations_unless_they_have_a_buffer(policy, left):
-    one = recipe(gpt(8, 1024, 16), policy, seq_len=16384, stack="eager")
-    items = memory_items(one, layouts(dp=4, zero=2), plain_rates())
+    training = recipe(gpt(8, 1024, 16), policy, seq_len=16384, stack="eager")
+    items = memory_items(training, layouts(dp=4, zero=2), plain_rates())
 
     # FP32 sums, sharded over 4 ranks; 16-bit gradients are far smaller than the activations
-    assert float(items.gradients[0]) == pytest.approx(left / 4 * one.model.params_total)
+    assert float(items.gradients[0]) == pytest.approx(left / 4 * training.model.params_total)
 
 
 def test_fp8_lora_on_one_gpu_takes_less_than_a_gibibyte_more_than_bf16():
     where = layout(micro_batch=2, act_ckpt="full")
-    one = recipe("llama-3.1-8b", method="lora", stack="eager", seq_len=2048)
-    more = total(replace(one, policy=find_policy("fp8")), where) - total(one, where)
+    training = recipe("llama-3.1-8b", method="lora", stack="eager", seq_len=2048)
+    more = total(replace(training, policy=find_policy("fp8")), where) - total(training, where)
 
     # casts of two layers, 2 x 218 million parameters in both layouts: 0.81 GiB, and their fragmentation
     assert 0.0 <= more / GIB < 1.0
@@ -116,8 +116,8 @@ def test_a_loss_fused_with_the_output_layer_never_holds_all_logits():
     rates, where = plain_rates(logit_stored_bytes=4.0), layouts(micro_batch=8, act_ckpt="full")
 
     def logits(**loss: bool) -> float:
-        one = recipe("llama-3.1-8b", "bf16-pure", method="sft", seq_len=2048, stack="fsdp-compile", **loss)
-        return float(np.ravel(memory_items(one, where, rates).logits)[0])
+        training = recipe("llama-3.1-8b", "bf16-pure", method="sft", seq_len=2048, stack="fsdp-compile", **loss)
+        return float(np.ravel(memory_items(training, where, rates).logits)[0])
 
     whole = 8 * 2048 * 128_256 * 4.0
     assert logits(chunked_loss=True) == pytest.approx(whole)
@@ -127,11 +127,11 @@ def test_a_loss_fused_with_the_output_layer_never_holds_all_logits():
 
 def test_updates_inside_backward_fit_a_full_7b_with_paged_states_on_a_24_gb_card():
     # torchtune's README: 18.9 GiB allocated for Llama 3.1 8B, batch 2 of 2,048 tokens, paged 8-bit Adam
-    one = recipe(
+    training = recipe(
         "llama-3.1-8b", "bf16-pure", method="sft", seq_len=2048, stack="fsdp-compile", chunked_loss=True,
         update_in_backward=True, optimizer=find_optimizer("adamw-8bit-paged"),
     )  # fmt: skip
-    items = memory_items(one, layouts(micro_batch=2, act_ckpt="full"), plain_rates(logit_stored_bytes=4.0))
+    items = memory_items(training, layouts(micro_batch=2, act_ckpt="full"), plain_rates(logit_stored_bytes=4.0))
 
     assert float(np.ravel(items.optimizer_states)[0]) == 0.0  # moved to the host to make room
     # 2 bytes of 8.03e9 parameters; 32 layers' inputs of 4,096 tokens x 4,096; 4 bytes of 4,096 x 128,256 logits
@@ -148,8 +148,8 @@ def test_updates_inside_backward_fit_a_full_7b_with_paged_states_on_a_24_gb_card
     ],
 )
 def test_the_loss_and_the_backward_pass_of_a_layer_do_not_meet(vocab, logits, working):
-    one = recipe(shape(layers=8, vocab=vocab))
-    items = memory_items(one, layouts(), plain_rates())
+    training = recipe(shape(layers=8, vocab=vocab))
+    items = memory_items(training, layouts(), plain_rates())
     # 4 h, q, k, v, attention's output, three inner tensors: 2 bytes each
     layer = 4096 * 2 * (4 * 1024 + 1024 + 2 * 256 + 1024 + 3 * 2816)
 
@@ -167,9 +167,9 @@ def test_the_probability_of_fitting_is_the_share_of_draws_within_what_the_driver
 
 
 def test_the_range_of_the_memory_is_that_of_its_draws():
-    found = memory_range_gib(np.array([*range(101), 52.0]) * GIB)
+    memory_gib = memory_range_gib(np.array([*range(101), 52.0]) * GIB)
 
-    assert (found.low, found.mid, found.high) == pytest.approx((5.05, 52.0, 94.95))
+    assert (memory_gib.low, memory_gib.mid, memory_gib.high) == pytest.approx((5.05, 52.0, 94.95))
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_the_range_of_the_memory_is_that_of_its_draws():
 @pytest.mark.parametrize("pp", [1, 2])
 @pytest.mark.parametrize("method", ["pretrain", "sft"])
 def test_what_the_memory_equations_leave_out_stretches_every_item_but_loaded_weights(name, pp, method):
-    one, at = recipe(shape(layers=4), method=method), layouts(dp=8, pp=pp, grad_accum=2, zero=1)
+    training, at = recipe(shape(layers=4), method=method), layouts(dp=8, pp=pp, grad_accum=2, zero=1)
     full = plain_rates(context_bytes=1e9, nccl_bytes=5e8, fragmentation_ratio=0.1)
-    plain, off = (memory_items(one, at, rates) for rates in (full, full.replaced(**{name: 1.25})))
+    plain, off = (memory_items(training, at, rates) for rates in (full, full.replaced(**{name: 1.25})))
 
     for f in fields(MemoryItems):
         stretched = 1.0 if (method, f.name) == ("sft", "weights") else 1.25  # loaded from a file of known size

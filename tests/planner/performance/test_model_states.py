@@ -34,9 +34,9 @@ STATES = ("weights", "gradients", "master_weights", "optimizer_states")
 
 def state_bytes_per_param(policy: str, where: Layout, **changes: object) -> float:
     """Bytes of model states on one GPU, per parameter of the whole model."""
-    one = recipe(gpt(32, 4096, 32), policy, **changes)
-    items = memory_items(one, Layouts.of(where), plain_rates())
-    return sum(float(np.ravel(getattr(items, name))[0]) for name in STATES) / one.model.params_total
+    training = recipe(gpt(32, 4096, 32), policy, **changes)
+    items = memory_items(training, Layouts.of(where), plain_rates())
+    return sum(float(np.ravel(getattr(items, name))[0]) for name in STATES) / training.model.params_total
 
 
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)])
@@ -92,8 +92,8 @@ def test_ten_billion_parameters_in_pure_bf16_go_from_80_to_20_gb_on_four_gpus():
 
 def test_gpt_3_states_in_tp_8_pp_8_take_what_was_profiled():
     # 45.56 GiB of weights, gradients and optimizer states were profiled (Calculon's validation data, 175B TP8 PP8 v3)
-    one = recipe(gpt(96, 12288, 96), "fp16-megatron", seq_len=2048)
-    items = memory_items(one, layouts(tp=8, pp=8, vp=3, grad_accum=64), plain_rates())
+    training = recipe(gpt(96, 12288, 96), "fp16-megatron", seq_len=2048)
+    items = memory_items(training, layouts(tp=8, pp=8, vp=3, grad_accum=64), plain_rates())
     states = sum(float(np.ravel(getattr(items, name))[0]) for name in STATES)
 
     assert states / GIB == pytest.approx(45.56, rel=0.05)
@@ -144,24 +144,24 @@ def test_experts_share_out_their_own_adapters_alone(targets, ep):
 
 def test_data_parallel_buckets_hold_the_gradients_a_second_time_where_they_are_not_reduced_in_place():
     # PyTorch, DistributedDataParallel: `gradient_as_bucket_view` saves as much memory as the gradients take
-    one = recipe(shape(layers=8), "bf16-autocast", stack="eager")
-    alone, shared = (memory_items(one, layouts(dp=n, grad_accum=2), plain_rates()) for n in (1, 8))
-    sharded = memory_items(one, layouts(dp=8, grad_accum=2, zero=3), plain_rates())
-    in_place = memory_items(replace(one, stack="tuned"), layouts(dp=8, grad_accum=2), plain_rates())
+    training = recipe(shape(layers=8), "bf16-autocast", stack="eager")
+    alone, shared = (memory_items(training, layouts(dp=n, grad_accum=2), plain_rates()) for n in (1, 8))
+    sharded = memory_items(training, layouts(dp=8, grad_accum=2, zero=3), plain_rates())
+    in_place = memory_items(replace(training, stack="tuned"), layouts(dp=8, grad_accum=2), plain_rates())
 
-    assert float(alone.gradients[0]) == float(in_place.gradients[0]) == 4 * one.model.params_total
-    assert float(shared.gradients[0]) == 8 * one.model.params_total
-    assert float(sharded.gradients[0]) == pytest.approx(4 * one.model.params_total / 8)
+    assert float(alone.gradients[0]) == float(in_place.gradients[0]) == 4 * training.model.params_total
+    assert float(shared.gradients[0]) == 8 * training.model.params_total
+    assert float(sharded.gradients[0]) == pytest.approx(4 * training.model.params_total / 8)
 
 
 @given(settings_of_recipes())
 def test_a_higher_zero_stage_never_keeps_more_states(setting):
-    one, where, machine = setting
-    rates = mid_rates(one, machine)
+    training, where, machine = setting
+    rates = mid_rates(training, machine)
     where = replace(where, grad_accum=2)  # with one micro-batch a gradient may take the place of an activation
     taken = []
     for stage in range(4):
-        items = memory_items(one, Layouts.of(replace(where, zero=stage, pp=1, vp=1)), rates)
+        items = memory_items(training, Layouts.of(replace(where, zero=stage, pp=1, vp=1)), rates)
         taken.append(sum(float(np.ravel(getattr(items, name))[0]) for name in STATES))
 
     assert all(less <= more * ROUNDING for more, less in pairwise(taken))
@@ -188,18 +188,21 @@ SHARED = ({"dp": 2}, {"cp": 2})
     ],
 )
 def test_gradients_lie_beside_the_accumulated_ones_until_they_are_summed_and_reduced(stack, policy, where, copies):
-    one = recipe(gpt(8, 1024, 16), policy, stack=stack)
+    training = recipe(gpt(8, 1024, 16), policy, stack=stack)
     at = layouts(grad_accum=2, **where)  # accumulated gradients are there all the time
-    gradients = float(memory_items(one, at, plain_rates()).gradients[0]) / one.model.params_total
+    gradients = float(memory_items(training, at, plain_rates()).gradients[0]) / training.model.params_total
 
-    kept = one.policy.gradient_bytes / (4 if where.get("zero") == 2 else 1)
+    kept = training.policy.gradient_bytes / (4 if where.get("zero") == 2 else 1)
     assert gradients == pytest.approx(kept + copies)
 
 
 def test_deepspeed_s_buckets_hold_a_billion_elements_at_most():
     # two of 500 million (configuration: `reduce_bucket_size`, `allgather_bucket_size`), 2 bytes each
-    one = recipe("llama-2-13b", "fp16-zero", stack="classic")
-    held = [gradient_copies(one, shard_params(one, at), at, last=False) for at in (layouts(), layouts(dp=16, zero=1))]
+    training = recipe("llama-2-13b", "fp16-zero", stack="classic")
+    held = [
+        gradient_copies(training, shard_params(training, at), at, last=False)
+        for at in (layouts(), layouts(dp=16, zero=1))
+    ]
 
     assert [float(np.ravel(copies)[0]) for copies in held] == [0.0, 2e9]
 
@@ -217,8 +220,8 @@ def test_deepspeed_s_buckets_hold_a_billion_elements_at_most():
     ],
 )
 def test_copies_of_the_linear_weights_in_the_compute_type_take_two_bytes_each(policy, method, zero, layers):
-    one = recipe(gpt(8, 1024, 16, vocab=1000), policy, method=method)
-    items = memory_items(one, layouts(zero=zero, dp=4), plain_rates())
+    training = recipe(gpt(8, 1024, 16, vocab=1000), policy, method=method)
+    items = memory_items(training, layouts(zero=zero, dp=4), plain_rates())
 
     # policies.csv: 2 bytes per parameter; a layer has 12 h^2 of them
     assert float(np.ravel(items.fp8_copies)[0]) == pytest.approx(layers * 12 * 1024**2 * 2, rel=2e-3)
@@ -227,8 +230,8 @@ def test_copies_of_the_linear_weights_in_the_compute_type_take_two_bytes_each(po
 @pytest.mark.parametrize("method", ["sft", "lora"])
 def test_torchao_casts_a_weight_to_fp8_when_it_is_used_and_keeps_no_copy(method):
     # torchao `Float8Linear`: the original is saved for the backward pass and cast again
-    one = recipe(gpt(8, 1024, 16, vocab=1000), "fp8", method=method, stack="fsdp-compile")
-    items = memory_items(one, layouts(), plain_rates())
+    training = recipe(gpt(8, 1024, 16, vocab=1000), "fp8", method=method, stack="fsdp-compile")
+    items = memory_items(training, layouts(), plain_rates())
 
     assert float(np.ravel(items.fp8_copies)[0]) == pytest.approx(2 * 12 * 1024**2 * 2, rel=2e-3)
 
@@ -244,9 +247,9 @@ def test_torchao_casts_a_weight_to_fp8_when_it_is_used_and_keeps_no_copy(method)
 )
 def test_an_optimizer_that_steps_inside_the_backward_pass_holds_the_gradients_of_one_layer(where, share):
     # PyTorch tutorial, "How to save memory by fusing the optimizer step into the backward pass"
-    one = recipe(gpt(8, 1024, 16, vocab=1), update_in_backward=True)
-    inside = memory_items(one, layouts(**where), plain_rates())
-    after = memory_items(replace(one, update_in_backward=False), layouts(**where), plain_rates())
+    training = recipe(gpt(8, 1024, 16, vocab=1), update_in_backward=True)
+    inside = memory_items(training, layouts(**where), plain_rates())
+    after = memory_items(replace(training, update_in_backward=False), layouts(**where), plain_rates())
 
     # 12 h^2 parameters in a layer, FP32 gradients
     assert float(np.ravel(inside.gradients)[0]) == pytest.approx(4 * 12 * 1024**2 * share, rel=2e-3)
@@ -258,10 +261,10 @@ def test_an_optimizer_that_steps_inside_the_backward_pass_holds_the_gradients_of
 @pytest.mark.parametrize(("stack", "kept"), [("fsdp-compile", 0.0), ("classic", 2.0)])
 def test_fsdp_offloads_its_parameters_with_the_optimizer_and_deepspeed_keeps_them(stack, kept):
     # PyTorch `CPUOffloadPolicy`; DeepSpeed `offload_optimizer`
-    one = recipe("llama-3.1-70b", "bf16-pure", stack=stack, offload="optimizer")
-    items = memory_items(one, layouts(dp=8, zero=3), plain_rates())
+    training = recipe("llama-3.1-70b", "bf16-pure", stack=stack, offload="optimizer")
+    items = memory_items(training, layouts(dp=8, zero=3), plain_rates())
 
-    assert float(np.ravel(items.weights)[0]) == pytest.approx(kept * one.model.params_total / 8)
+    assert float(np.ravel(items.weights)[0]) == pytest.approx(kept * training.model.params_total / 8)
     # ZeRO-Offload: a reduced gradient moves to the host; that of the largest unit is under way, and DeepSpeed's buckets
     unit = 2 * (2 * 128_256 * 8192) / 8
     buckets = 2e9 if stack == "classic" else 0.0
@@ -286,27 +289,27 @@ def test_one_gpu_has_no_shards_of_frozen_weights_to_move_to_the_host(method, on_
     ],
 )
 def test_what_lies_in_host_memory_holds_the_weights_that_fsdp_moves_there(method, each):
-    one = recipe("llama-3.1-70b", "bf16-pure", method=method, stack="hf", offload="optimizer")
-    held = float(np.ravel(offloaded_bytes(one, layouts(dp=8, zero=3)))[0])
+    training = recipe("llama-3.1-70b", "bf16-pure", method=method, stack="hf", offload="optimizer")
+    held = float(np.ravel(offloaded_bytes(training, layouts(dp=8, zero=3)))[0])
 
-    assert held * 8 == pytest.approx(each * one.model.params_total, rel=0.02)
+    assert held * 8 == pytest.approx(each * training.model.params_total, rel=0.02)
     # DeepSpeed's optimizer offload, and FSDP where every GPU holds all weights, keep them on the GPU
-    for kept in (replace(one, stack="classic"), one):
-        beside = float(np.ravel(offloaded_bytes(kept, layouts(dp=8, zero=3 if kept is not one else 0)))[0])
-        assert beside < (8 if kept is one else 1) * held
+    for kept in (replace(training, stack="classic"), training):
+        beside = float(np.ravel(offloaded_bytes(kept, layouts(dp=8, zero=3 if kept is not training else 0)))[0])
+        assert beside < (8 if kept is training else 1) * held
 
 
 def test_four_bit_weights_are_cast_to_fp8_one_product_at_a_time():
-    one = recipe("llama-3.1-70b", "fp8-fsdp", method="qlora", stack="hf", seq_len=8192)
-    copies = memory_items(one, layouts(dp=8, zero=3, act_ckpt="full"), plain_rates()).fp8_copies
+    training = recipe("llama-3.1-70b", "fp8-fsdp", method="qlora", stack="hf", seq_len=8192)
+    copies = memory_items(training, layouts(dp=8, zero=3, act_ckpt="full"), plain_rates()).fp8_copies
 
     product = 8192 * 28_672
-    assert float(np.ravel(copies)[0]) == pytest.approx((one.policy.low_weight_copy_bytes + 2) * product)
+    assert float(np.ravel(copies)[0]) == pytest.approx((training.policy.low_weight_copy_bytes + 2) * product)
 
 
 def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():
-    one = recipe("llama-3.1-70b", "bf16-pure", method="qlora")
-    items = memory_items(one, layouts(dp=8, zero=3, micro_batch=4), plain_rates(logit_stored_bytes=4.0))
+    training = recipe("llama-3.1-70b", "bf16-pure", method="qlora")
+    items = memory_items(training, layouts(dp=8, zero=3, micro_batch=4), plain_rates(logit_stored_bytes=4.0))
 
     # while the loss is computed: the output layer of 128,256 x 8,192 in 16 bits, one layer of 855.7e6 parameters
     assert float(np.ravel(items.logits)[0]) > 0
@@ -324,17 +327,17 @@ def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():
 )
 def test_deepspeed_casts_its_partition_of_the_gradients_to_fp32_for_the_update(stack, policy, ranks, each):
     # DeepSpeed, `runtime/zero/stage_1_and_2.py`: `single_grad_partition`
-    one = recipe(gpt(8, 1024, 16), policy, stack=stack)
+    training = recipe(gpt(8, 1024, 16), policy, stack=stack)
     at = layouts(dp=ranks, zero=1 if ranks > 1 else 0)
 
-    cast = step_gradients(one, shard_params(one, at), at, last=False)
-    assert float(np.ravel(cast)[0]) == pytest.approx(each * one.model.params_total)
+    cast = step_gradients(training, shard_params(training, at), at, last=False)
+    assert float(np.ravel(cast)[0]) == pytest.approx(each * training.model.params_total)
 
 
 def test_what_the_update_casts_takes_the_place_of_the_activations():
-    one = recipe(gpt(8, 1024, 16, vocab=1000), "fp16-zero", stack="classic")
-    few, many = (memory_items(replace(one, seq_len=n), layouts(grad_accum=2), plain_rates()) for n in (64, 16384))
-    params = one.model.params_total
+    training = recipe(gpt(8, 1024, 16, vocab=1000), "fp16-zero", stack="classic")
+    few, many = (memory_items(replace(training, seq_len=n), layouts(grad_accum=2), plain_rates()) for n in (64, 16384))
+    params = training.model.params_total
 
     assert float(many.gradients[0]) == pytest.approx(2 * params)  # fewer bytes than the activations that are gone
     assert float(few.gradients[0] + few.activations[0]) == pytest.approx((2 + 4) * params)

@@ -29,10 +29,10 @@ from tests.planner.build import gpt, layouts, layouts_of, recipe, shape, shapes
 )
 def test_with_full_recomputation_the_flop_are_those_of_narayanan_et_al_2021(layers, hidden, heads):
     seq, vocab, batch = 2048, 51200, 512
-    one = recipe(gpt(layers, hidden, heads, vocab), seq_len=seq, global_batch=batch)
+    training = recipe(gpt(layers, hidden, heads, vocab), seq_len=seq, global_batch=batch)
 
-    ours = model_flop_per_token(one.model, seq, causal_half=False)
-    ours += recomputed_flop_per_token(one, "full", causal_half=False)
+    ours = model_flop_per_token(training.model, seq, causal_half=False)
+    ours += recomputed_flop_per_token(training, "full", causal_half=False)
 
     # equation 3: F = 96 B s l h^2 (1 + s / 6h + V / 16 l h)
     theirs = 96 * batch * seq * layers * hidden**2 * (1 + seq / (6 * hidden) + vocab / (16 * layers * hidden))
@@ -82,11 +82,11 @@ def test_cross_attention_meets_the_whole_encoder():
 
 @given(seq=st.integers(2, 400), window=st.integers(1, 400))
 def test_a_sliding_window_is_the_mean_over_the_positions(seq, window):
-    one = shape(sliding_window=window)
+    model = shape(sliding_window=window)
 
     met = [min(position, window) - (0.5 if position <= window else 0.0) for position in range(1, seq + 1)]
     # position p of a causal row sees p keys, of which its own counts half in the S/2 convention
-    assert attended_tokens(one, seq) == pytest.approx(sum(met) / seq, abs=1e-9)
+    assert attended_tokens(model, seq) == pytest.approx(sum(met) / seq, abs=1e-9)
 
 
 def test_alternating_layers_average_window_and_whole_sequence():
@@ -97,7 +97,7 @@ def test_alternating_layers_average_window_and_whole_sequence():
 
 
 def forward_flop(products) -> float:
-    return sum(float(np.ravel(2.0 * op.m * op.n * op.k * op.count)[0]) for op in products)
+    return sum(float(np.ravel(2.0 * op.m * op.n * op.k * op.mean_count)[0]) for op in products)
 
 
 @given(st.data())
@@ -117,8 +117,8 @@ def test_the_products_of_all_ranks_are_two_flop_per_token_and_active_parameter(d
 
 
 def test_more_tensor_ranks_than_key_value_heads_keep_a_copy_each():
-    one = recipe(shape(heads=16, kv_heads=2, head_dim=64))
-    by_tp = {tp: count_work(one, layouts(tp=tp)) for tp in (2, 4)}
+    training = recipe(shape(heads=16, kv_heads=2, head_dim=64))
+    by_tp = {tp: count_work(training, layouts(tp=tp)) for tp in (2, 4)}
 
     # q of 16/tp heads; k and v of one head each on every rank, no less
     assert float(by_tp[2].head_elements[0]) == 4096 * (8 * 64 + 128)
@@ -135,24 +135,24 @@ def test_naive_attention_computes_the_whole_square_even_with_a_window():
 
 
 def test_context_parallel_splits_tokens_and_not_the_keys_they_meet():
-    one = recipe(shape(), seq_len=32768)
-    whole, split = count_work(one, layouts()), count_work(one, layouts(cp=4))
+    training = recipe(shape(), seq_len=32768)
+    whole, split = count_work(training, layouts()), count_work(training, layouts(cp=4))
 
     assert float(split.tokens[0]) == 32768 / 4
     assert float(split.attention_flop[0]) == float(whole.attention_flop[0]) / 4
 
 
 def test_experts_are_split_as_the_layout_says_and_a_dense_model_has_none_to_split():
-    one = recipe(shape(experts=8, top_k=2, expert_ffn=512))
+    training = recipe(shape(experts=8, top_k=2, expert_ffn=512))
 
-    assert int(expert_tp(one, layouts(tp=4, dp=8, ep=8))[0]) == 4
-    assert int(expert_tp(one, layouts(tp=4, dp=2, ep=8))[0]) == 1
+    assert int(expert_tp(training, layouts(tp=4, dp=8, ep=8))[0]) == 4
+    assert int(expert_tp(training, layouts(tp=4, dp=2, ep=8))[0]) == 1
     assert int(expert_tp(recipe(shape()), layouts(tp=8))[0]) == 1
 
 
 def test_imbalance_gives_the_busiest_gpu_more_rows():
-    one = recipe(shape(experts=8, top_k=2, expert_ffn=512))
-    even, skewed = count_work(one, layouts(dp=8, ep=8)), count_work(one, layouts(dp=8, ep=8), 1.3)
+    training = recipe(shape(experts=8, top_k=2, expert_ffn=512))
+    even, skewed = count_work(training, layouts(dp=8, ep=8)), count_work(training, layouts(dp=8, ep=8), 1.3)
     rows = [[float(op.m[0]) for op in work.moe_layer if op.grouped] for work in (even, skewed)]
 
     # 4096 tokens x 2 experts each x 8 ranks over 8 experts, one expert per rank
@@ -180,9 +180,9 @@ def test_whole_layers_are_recomputed_by_the_share_of_them_that_is_checkpointed(a
     share = {"none": 0, "full": 1, "every-2": 1 / 2, "every-4": 1 / 4}[act_ckpt]
     layers = 24 * 12 * 2304**2
 
-    again = recomputed_flop_per_token(dense, act_ckpt)
+    recomputed = recomputed_flop_per_token(dense, act_ckpt)
 
-    assert again == pytest.approx(share * (2 * layers + attention_flop_per_token(dense.model, 2048)), rel=1e-12)
+    assert recomputed == pytest.approx(share * (2 * layers + attention_flop_per_token(dense.model, 2048)), rel=1e-12)
 
 
 def test_the_output_layer_multiplies_only_the_tokens_that_are_predicted():
@@ -230,27 +230,28 @@ def test_the_flop_of_a_hybrid_are_those_of_the_layers_that_attend_and_of_those_t
 
 
 def test_selective_checkpointing_runs_attention_again_but_no_scan():
-    one = recipe(find_model("nemotron-h-56b"), seq_len=8192)
+    training = recipe(find_model("nemotron-h-56b"), seq_len=8192)
 
     # 10 layers of 64 heads of 128, 4096 keys on average
-    assert recomputed_flop_per_token(one, "selective") == 10 * 2 * 4096 * 64 * (128 + 128)
+    assert recomputed_flop_per_token(training, "selective") == 10 * 2 * 4096 * 64 * (128 + 128)
 
 
 @pytest.mark.parametrize("name", ["nemotron-3-nano", "nemotron-h-56b", "nemotron-3-super", "qwen3-next", "qwen3.5-9b"])
 @pytest.mark.parametrize("tp", [1, 2, 4, 8])
 def test_the_products_of_the_mean_layer_hold_every_weight_that_a_token_meets(name, tp):
-    one = recipe(find_model(name))
-    work = count_work(one, layouts(tp=tp, dp=8))
-    share = one.model.moe_share
+    training = recipe(find_model(name))
+    work = count_work(training, layouts(tp=tp, dp=8))
+    share = training.model.moe_share
 
     def flop(products):
-        return sum(2.0 * float(product.m[0]) * product.n * product.k * product.count for product in products)
+        return sum(2.0 * float(product.m[0]) * product.n * product.k * product.mean_count for product in products)
 
     layers = sum(
         weight * float(np.ravel(flop(ops))[0])
         for weight, ops in ((1 - share, work.dense_layer), (share, work.moe_layer)) if weight
     )  # fmt: skip
-    head = one.model.head_params
-    copies = 1.0 if tp <= min(one.model.kv_heads, one.model.linear.key_heads) else 1.03  # more ranks than heads of keys
-    expected = 2 * float(work.tokens[0]) * (one.model.matrix_params_active - head) / one.model.layers / tp
+    head = training.model.head_params
+    # more ranks than heads of keys
+    copies = 1.0 if tp <= min(training.model.kv_heads, training.model.linear.key_heads) else 1.03
+    expected = 2 * float(work.tokens[0]) * (training.model.matrix_params_active - head) / training.model.layers / tp
     assert expected * 0.9999 <= layers <= expected * copies * 1.0001

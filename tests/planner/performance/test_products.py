@@ -72,10 +72,10 @@ def test_the_lesser_of_arithmetic_and_traffic_hides_behind_the_greater_as_far_as
 
 def test_grouped_products_run_at_their_own_rate_in_one_kernel():
     rates = compute_bound(kernel_s=1e-3, grouped_matmul_ratio=0.5)
-    one, eight = product(grouped=True), product(grouped=True, count=8.0)
+    single, of_eight = product(grouped=True), product(grouped=True, mean_count=8.0)
 
-    assert float(law_s(one, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
-    assert float(law_s(eight, recipe(), rates)[0]) == pytest.approx(8 * 2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
+    assert float(law_s(single, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
+    assert float(law_s(of_eight, recipe(), rates)[0]) == pytest.approx(8 * 2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
 
 
 def test_casts_cost_memory_traffic_in_fp8_and_nothing_otherwise():
@@ -150,7 +150,7 @@ def test_a_product_is_as_much_slower_than_its_surface_as_a_large_product_is():
 
 
 def test_grouped_products_are_as_one_that_is_as_many_times_wider():
-    eight = product(m=np.array([512.0]), grouped=True, count=8.0)
+    eight = product(m=np.array([512.0]), grouped=True, mean_count=8.0)
     wide = product(m=np.array([512.0]), n=8 * 4096.0)
 
     assert times(eight, measured()).forward == pytest.approx(times(wide, measured()).forward)
@@ -202,31 +202,31 @@ def test_of_few_layouts_each_is_its_own():
 
 
 def test_where_the_load_of_experts_is_drawn_all_other_products_are_still_looked_up_once():
-    one = recipe(shape(experts=8, top_k=2, expert_ffn=4096))
+    training = recipe(shape(experts=8, top_k=2, expert_ffn=4096))
     at = Layouts.of(*(layout(tp=tp, dp=8, ep=8) for tp in (1, 2) for _ in range(10)))
     load = np.linspace(0.0, 0.5, 7)
-    work = work_of(one, at.column, plain_rates(expert_load_sd_ratio=load))
+    work = work_of(training, at.column, plain_rates(expert_load_sd_ratio=load))
 
     assert {op.m.shape for op in work.moe_layer if not op.grouped} == {(2, 1)}
     assert {op.m.shape for op in work.moe_layer if op.grouped} == {(2, 7)}
-    drawn = work.splits.spread(product_times(work.moe_layer, one, measured()).total)
+    drawn = work.splits.spread(product_times(work.moe_layer, training, measured()).total)
     assert drawn.shape == (20, 7)
     for row, draw in ((0, 0), (19, 6)):
-        alone = work_of(one, at.only(row), plain_rates(expert_load_sd_ratio=float(load[draw])))
-        assert drawn[row, draw] == pytest.approx(float(product_times(alone.moe_layer, one, measured()).total[0]))
+        alone = work_of(training, at.only(row), plain_rates(expert_load_sd_ratio=float(load[draw])))
+        assert drawn[row, draw] == pytest.approx(float(product_times(alone.moe_layer, training, measured()).total[0]))
 
 
 FREE = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
-def draw(one, at, machine) -> float:
-    return float(np.ravel(products_draw_ratio(one, at, mid_rates(one, machine)))[0])
+def draw(training, at, machine) -> float:
+    return float(np.ravel(products_draw_ratio(training, at, mid_rates(training, machine)))[0])
 
 
-def step_of(one, where, machine) -> tuple[float, float]:
+def step_of(training, where, machine) -> tuple[float, float]:
     """Seconds of a step, and watts."""
-    found = evaluate(one, machine, Layouts.of(where), mid_rates(one, machine), FREE, 1e9)
-    return float(np.ravel(found.step_s)[0]), float(np.ravel(found.gpu_power_w)[0])
+    evaluated = evaluate(training, machine, Layouts.of(where), mid_rates(training, machine), FREE, 1e9)
+    return float(np.ravel(evaluated.step_s)[0]), float(np.ravel(evaluated.gpu_power_w)[0])
 
 
 @pytest.mark.parametrize("policy", ["bf16", "fp8"])
@@ -246,8 +246,8 @@ def test_narrow_products_save_the_energy_that_they_save_in_time():
 
 def test_small_products_draw_less_than_large_ones():
     small, large = (shape(hidden=hidden, ffn_hidden=4 * hidden, vocab=1000) for hidden in (512, 8192))
-    drawn = [draw(recipe(one, seq_len=512, global_batch=8), layouts(dp=8), cluster("b200-sxm-180gb"))
-             for one in (small, large)]  # fmt: skip
+    drawn = [draw(recipe(model, seq_len=512, global_batch=8), layouts(dp=8), cluster("b200-sxm-180gb"))
+             for model in (small, large)]  # fmt: skip
 
     assert drawn[0] < 0.9 < drawn[1] <= 1.0
 
@@ -278,20 +278,20 @@ def test_a_product_without_a_surface_that_draws_less_than_a_lower_limit_keeps_it
 
 
 def test_layouts_are_looked_up_together_as_one_by_one():
-    one, rates = recipe(), mid_rates(recipe(), cluster())
+    training, rates = recipe(), mid_rates(recipe(), cluster())
     several = [layout(tp=tp, dp=8, micro_batch=micro) for tp in (1, 2, 4, 8) for micro in (1, 2, 4, 8)] * 2
-    together = products_draw_ratio(one, Layouts.of(*several), rates)
+    together = products_draw_ratio(training, Layouts.of(*several), rates)
 
-    alone = [float(np.ravel(products_draw_ratio(one, Layouts.of(where), rates))[0]) for where in several]
+    alone = [float(np.ravel(products_draw_ratio(training, Layouts.of(where), rates))[0]) for where in several]
     assert together == pytest.approx(np.array(alone))
 
 
 @given(settings_of_recipes(), st.tuples(st.floats(0.2, 1), st.floats(0.2, 1)))
 def test_a_lower_power_limit_is_never_faster(setting, shares):
-    one, where, machine = setting
+    training, where, machine = setting
     gpu = machine.gpu
     lower, higher = (
-        evaluate(one, limited, Layouts.of(where), mid_rates(one, limited), FREE, 1e9)
+        evaluate(training, limited, Layouts.of(where), mid_rates(training, limited), FREE, 1e9)
         for limited in (make_cluster(gpu, power_limit_w=share * gpu.tdp_w) for share in sorted(shares))
     )
 
@@ -299,24 +299,26 @@ def test_a_lower_power_limit_is_never_faster(setting, shares):
     for item in ("matmul", "attention", "memory_bound", "optimizer") if where.pp == 1 else ():
         assert np.ravel(getattr(higher.step, item))[0] <= np.ravel(getattr(lower.step, item))[0] * ROUNDING
     # a slower GPU waits less for the host: `launch`, and the part of the bubble that holds it
-    fast_s, slow_s = (float(np.ravel(found.step.compute)[0]) for found in (higher, lower))
+    fast_s, slow_s = (float(np.ravel(evaluated.step.compute)[0]) for evaluated in (higher, lower))
     assert fast_s <= slow_s * ROUNDING
 
 
 @given(settings_of_recipes(), st.floats(0.1, 1))
 def test_the_mean_power_of_a_step_never_exceeds_the_limit(setting, share):
-    one, where, machine = setting
+    training, where, machine = setting
     limit_w = share * machine.gpu.tdp_w
 
-    assert step_of(one, where, make_cluster(machine.gpu, power_limit_w=limit_w))[1] <= limit_w * ROUNDING
+    assert step_of(training, where, make_cluster(machine.gpu, power_limit_w=limit_w))[1] <= limit_w * ROUNDING
 
 
 @pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "h200-sxm-141gb", "a100-sxm4-80gb"])
 def test_a_large_model_takes_less_energy_and_more_time_under_a_lower_limit(gpu):
     # at the limit power falls faster than the clock; a GPU that mostly waits has nothing to gain (no claim is made)
-    one, where = recipe("llama-3.1-8b", seq_len=8192, global_batch=32), layout(dp=8, zero=1, grad_accum=4)
+    training, where = recipe("llama-3.1-8b", seq_len=8192, global_batch=32), layout(dp=8, zero=1, grad_accum=4)
     tdp_w = cluster(gpu).gpu.tdp_w
-    steps = [step_of(one, where, make_cluster(cluster(gpu).gpu, power_limit_w=share * tdp_w)) for share in (1.0, 0.7)]
+    steps = [
+        step_of(training, where, make_cluster(cluster(gpu).gpu, power_limit_w=share * tdp_w)) for share in (1.0, 0.7)
+    ]
     (sold_s, sold_w), (lower_s, lower_w) = steps
 
     assert sold_s < lower_s < 1.3 * sold_s

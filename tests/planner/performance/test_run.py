@@ -83,9 +83,9 @@ def test_llama_2_70b_takes_the_energy_that_meta_states():
 
 @given(settings_of_recipes())
 def test_the_mean_power_lies_between_idle_and_the_limit(setting):
-    one, where, machine = setting
-    rates = mid_rates(one, machine)
-    times = step_times(one, machine, Layouts.of(where), rates)
+    training, where, machine = setting
+    rates = mid_rates(training, machine)
+    times = step_times(training, machine, Layouts.of(where), rates)
     mean = float(np.ravel(gpu_step_j(times, rates) / times.total)[0])
 
     limit_w = min(machine.power_limit_w or machine.gpu.tdp_w, machine.gpu.tdp_w)
@@ -119,7 +119,10 @@ def test_hosts_and_switches_draw_the_same_for_all_the_time_whatever_the_gpus_do(
 )
 def test_a_lower_power_limit_never_lowers_what_the_host_draws(gpu, limits_w):
     limited = [make_cluster(find_gpu(gpu), power_limit_w=limit) for limit in limits_w]
-    beside = {(float(host_w(rates)), float(beside_w(rates))) for rates in (mid_rates(recipe(), one) for one in limited)}
+    beside = {
+        (float(host_w(rates)), float(beside_w(rates)))
+        for rates in (mid_rates(recipe(), machine) for machine in limited)
+    }
 
     assert len(beside) == 1
 
@@ -198,7 +201,7 @@ def test_more_gpus_never_lose_less_to_failures(fewer, more):
 
 def test_stops_lengthen_a_run_and_never_shorten_it():
     draws = np.array([0.5, 1.0, 1.7])
-    found = goodput_ratio(np.array([8.0]), H100.replaced(standstill_ratio=draws))
+    goodput = goodput_ratio(np.array([8.0]), H100.replaced(standstill_ratio=draws))
     plain = float(goodput_ratio(np.array([8.0]), H100)[0])
 
-    assert list(found) == pytest.approx([plain, plain, plain / 1.7])
+    assert list(goodput) == pytest.approx([plain, plain, plain / 1.7])

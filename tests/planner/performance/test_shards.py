@@ -26,9 +26,9 @@ from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shape,
     ],
 )
 def test_stages_are_as_even_as_they_can_be(layers, pp, vp, most, last):
-    found = stage_layers(layers, layouts(pp=pp, vp=vp))
+    counts = stage_layers(layers, layouts(pp=pp, vp=vp))
 
-    assert [float(one[0]) for one in found] == [most, last]
+    assert [float(count[0]) for count in counts] == [most, last]
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_stages_are_as_even_as_they_can_be(layers, pp, vp, most, last):
 )
 def test_stages_cut_by_cost_count_the_output_layer(layers, head_layers, pp, most, last):
     # huggingface/nanotron, `models/base.py`, `build_model`: a stage ends once the cumulated cost exceeds its share
-    found = stage_layers(layers, layouts(pp=pp), head_layers)
+    counts = stage_layers(layers, layouts(pp=pp), head_layers)
 
-    assert [float(one[0]) for one in found] == [most, last]
+    assert [float(count[0]) for count in counts] == [most, last]
 
 
 @pytest.mark.parametrize(("balances", "layers"), [(False, 16), (True, 18)])
@@ -60,7 +60,7 @@ def test_a_stack_that_balances_stages_gives_the_first_one_more_layers(balances, 
 @given(layers=st.integers(1, 130), pp=st.integers(1, 64))
 def test_the_stages_of_a_plain_pipeline_hold_all_layers(layers, pp):
     pp = min(pp, layers)
-    most, last = (int(one[0]) for one in stage_layers(layers, layouts(pp=pp)))
+    most, last = (int(count[0]) for count in stage_layers(layers, layouts(pp=pp)))
     remainder = layers % pp
 
     assert most * remainder + last * (pp - remainder) == layers or remainder == 0
@@ -101,13 +101,13 @@ def test_tensor_parallel_ranks_copy_what_their_heads_share(model, tp, copied):
 
 @pytest.mark.parametrize(("model", "tp"), [("llama-3-70b", 16), ("qwen3-30b-a3b", 8)])
 def test_a_gpu_holds_the_weights_that_it_multiplies_with(model, tp):
-    one, at = recipe(model), layouts(tp=tp)
-    work = count_work(one, at)
+    training, at = recipe(model), layouts(tp=tp)
+    work = count_work(training, at)
     products = [op for op in (work.moe_layer or work.dense_layer) if not op.grouped]
-    multiplied = sum(float(np.ravel(op.n * op.k * op.count)[0]) for op in products)
+    multiplied = sum(float(np.ravel(op.n * op.k * op.mean_count)[0]) for op in products)
 
-    vectors = one.model.vector_params / one.model.layers
-    assert float(shard_params(one, at).dense_per_layer[0]) - vectors == pytest.approx(multiplied)
+    vectors = training.model.vector_params / training.model.layers
+    assert float(shard_params(training, at).dense_per_layer[0]) - vectors == pytest.approx(multiplied)
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -33,8 +33,8 @@ def seconds(value) -> float:
     return float(np.ravel(value)[0])
 
 
-def step(one, where, rates=None, machine=H100) -> StepTimes:
-    return step_times(one, machine, Layouts.of(where), rates or mid_rates(one, machine))
+def step(training, where, rates=None, machine=H100) -> StepTimes:
+    return step_times(training, machine, Layouts.of(where), rates or mid_rates(training, machine))
 
 
 COMPUTE = {"linear_flop_per_s": 1e12, "other_flop_per_s": 1e12, "attention_flop_per_s": 1e12}
@@ -46,8 +46,8 @@ LINKS = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30}
 @pytest.mark.parametrize(("pp", "vp"), [(2, 1), (4, 1), (8, 1), (4, 2), (4, 4), (8, 2)])
 def test_the_pipeline_bubble_is_p_minus_1_over_v_m(pp, vp, micro_batches):
     # Narayanan et al. 2021, section 2.2: (p - 1) / m, interleaved (p - 1) / (v m); no output layer to speak of
-    one = recipe(gpt(32, 1024, 16, vocab=1), sequence_parallel=False)
-    times = step(one, layout(pp=pp, vp=vp, grad_accum=micro_batches), plain_rates(**COMPUTE, **FREE, **LINKS))
+    training = recipe(gpt(32, 1024, 16, vocab=1), sequence_parallel=False)
+    times = step(training, layout(pp=pp, vp=vp, grad_accum=micro_batches), plain_rates(**COMPUTE, **FREE, **LINKS))
 
     ideal = seconds(times.compute)
     assert seconds(times.bubble) / ideal == pytest.approx((pp - 1) / (vp * micro_batches), rel=1e-3)
@@ -55,9 +55,9 @@ def test_the_pipeline_bubble_is_p_minus_1_over_v_m(pp, vp, micro_batches):
 
 def test_a_pipeline_runs_at_the_pace_of_the_stage_with_the_output_layer():
     # 4 layers on 4 stages; the output layer takes as long as a layer, so the last stage takes twice as long
-    one = recipe(gpt(4, 1024, 16, vocab=12 * 1024), seq_len=64)
+    training = recipe(gpt(4, 1024, 16, vocab=12 * 1024), seq_len=64)
     rates = plain_rates(**COMPUTE | {"attention_flop_per_s": 1e30}, **FREE, **LINKS)
-    times = step(one, layout(pp=4, grad_accum=8), rates)
+    times = step(training, layout(pp=4, grad_accum=8), rates)
 
     layer_s = 6 * 64 * 12 * 1024**2 / 1e12
     assert seconds(times.matmul) == pytest.approx(8 * 2 * layer_s, rel=1e-9)
@@ -65,19 +65,19 @@ def test_a_pipeline_runs_at_the_pace_of_the_stage_with_the_output_layer():
 
 
 def test_one_gpu_takes_six_flop_per_parameter_and_token_at_its_rate():
-    one = recipe(gpt(24, 2048, 16), seq_len=2048, global_batch=8, attention="flash")
-    times = step(one, layout(micro_batch=2, grad_accum=4), plain_rates(**COMPUTE, **FREE))
+    training = recipe(gpt(24, 2048, 16), seq_len=2048, global_batch=8, attention="flash")
+    times = step(training, layout(micro_batch=2, grad_accum=4), plain_rates(**COMPUTE, **FREE))
 
     tokens = 8 * 2048
-    assert seconds(times.matmul) == pytest.approx(6 * tokens * one.model.matrix_params_active / 1e12)
+    assert seconds(times.matmul) == pytest.approx(6 * tokens * training.model.matrix_params_active / 1e12)
     # attention: 3.5 x 4 x S/2 x hidden per token and layer
     assert seconds(times.attention) == pytest.approx(3.5 * tokens * 24 * 4 * 1024 * 2048 / 1e12)
 
 
 def test_full_checkpointing_runs_the_layers_forward_once_more():
-    one = recipe(gpt(24, 2048, 16, vocab=1), seq_len=2048)
+    training = recipe(gpt(24, 2048, 16, vocab=1), seq_len=2048)
     rates = plain_rates(**COMPUTE | {"attention_flop_per_s": 1e30}, **FREE)
-    none, full = (step(one, layout(act_ckpt=kind), rates) for kind in ("none", "full"))
+    none, full = (step(training, layout(act_ckpt=kind), rates) for kind in ("none", "full"))
 
     # a third of 6N: 8N instead
     assert seconds(full.recompute) == pytest.approx(seconds(none.total) / 3, rel=1e-5)
@@ -88,37 +88,37 @@ def test_full_checkpointing_runs_the_layers_forward_once_more():
 @pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "h100-sxm5-80gb"])
 def test_full_checkpointing_costs_15_to_40_percent(model, gpu):
     # claim c19
-    one = recipe(model, seq_len=2048)
+    training = recipe(model, seq_len=2048)
     machine = cluster(gpu)
-    none, full = (step(one, layout(tp=8, act_ckpt=kind), machine=machine) for kind in ("none", "full"))
+    none, full = (step(training, layout(tp=8, act_ckpt=kind), machine=machine) for kind in ("none", "full"))
 
     assert 1.15 <= seconds(full.total) / seconds(none.total) <= 1.40
 
 
 def test_selective_checkpointing_is_cheap_where_attention_is_naive():
     # Korthikanti et al. 2022, figure 7 and table 4: 22B to 1T cost about 4 % with sequence parallelism, full 36 to 39 %
-    one = recipe("gpt-3-175b", "fp16-megatron", attention="naive", seq_len=2048, stack="classic")
+    training = recipe("gpt-3-175b", "fp16-megatron", attention="naive", seq_len=2048, stack="classic")
     machine = cluster("a100-sxm4-80gb")
-    none, selective = (step(one, layout(tp=8, act_ckpt=kind), machine=machine) for kind in ("none", "selective"))
+    none, selective = (step(training, layout(tp=8, act_ckpt=kind), machine=machine) for kind in ("none", "selective"))
 
     assert 0.01 < seconds(selective.total) / seconds(none.total) - 1 < 0.12
 
 
 def test_selective_checkpointing_of_layers_with_experts_leaves_attention_alone():
     # 65 536 tokens: attention takes most of the time, norms and activations hardly any
-    again = [
+    steps = [
         step(recipe(model, seq_len=65536), layout(act_ckpt="selective"), plain_rates(**COMPUTE, **FREE))
         for model in ("llama-3.1-8b", "mixtral-8x7b")
     ]
 
-    assert seconds(again[0].recompute) == pytest.approx(seconds(again[0].attention) / 3.5)
-    assert seconds(again[1].recompute) < 0.01 * seconds(again[1].attention)
+    assert seconds(steps[0].recompute) == pytest.approx(seconds(steps[0].attention) / 3.5)
+    assert seconds(steps[1].recompute) < 0.01 * seconds(steps[1].attention)
 
 
 def test_small_work_waits_for_the_host_to_launch_its_kernels():
-    one = recipe(gpt(24, 128, 2, vocab=64), seq_len=16)
+    training = recipe(gpt(24, 128, 2, vocab=64), seq_len=16)
     rates = plain_rates(**COMPUTE, **FREE, launch_s=6e-6, kernels_per_layer=45.0)
-    times = step(one, layout(grad_accum=3), rates)
+    times = step(training, layout(grad_accum=3), rates)
 
     # 24 layers of 45 kernels and 60 at the ends, less what the GPU works meanwhile: 14 times less, so that the longer
     # one decides but for (1/14)^6 / 6 of it
@@ -155,18 +155,18 @@ def test_a_micro_batch_ends_at_most_an_eighth_after_host_and_gpu_and_no_sooner_w
 
 
 def test_a_step_waits_12_percent_where_the_host_takes_as_long_as_the_gpu():
-    one = recipe(gpt(24, 2048, 16), seq_len=2048)
-    work = seconds(step(one, layout(), plain_rates(**COMPUTE, **FREE)).compute)
+    training = recipe(gpt(24, 2048, 16), seq_len=2048)
+    work = seconds(step(training, layout(), plain_rates(**COMPUTE, **FREE)).compute)
     even = plain_rates(**COMPUTE, **FREE, launch_s=work / (24 * 45 + 60), kernels_per_layer=45.0)
 
-    assert seconds(step(one, layout(grad_accum=5), even).launch) == pytest.approx(5 * 0.122462 * work, rel=1e-5)
+    assert seconds(step(training, layout(grad_accum=5), even).launch) == pytest.approx(5 * 0.122462 * work, rel=1e-5)
 
 
 def test_every_stage_of_a_pipeline_waits_for_its_own_host():
     # 8 layers of 45 kernels and 60 at the ends on each of 4 stages: all that counts is the host, (8 + 4 - 1) times
-    one = recipe(gpt(32, 128, 2, vocab=1), seq_len=16, sequence_parallel=False)
+    training = recipe(gpt(32, 128, 2, vocab=1), seq_len=16, sequence_parallel=False)
     rates = plain_rates(**COMPUTE, **FREE, **LINKS, launch_s=6e-6, kernels_per_layer=45.0)
-    times = step(one, layout(pp=4, grad_accum=8), rates)
+    times = step(training, layout(pp=4, grad_accum=8), rates)
 
     assert seconds(times.compute) < 0.1 * seconds(times.launch)
     assert seconds(times.compute + times.launch + times.bubble) == pytest.approx(11 * 420 * 6e-6, rel=1e-4)
@@ -175,8 +175,8 @@ def test_every_stage_of_a_pipeline_waits_for_its_own_host():
 
 @given(settings_of_recipes())
 def test_the_items_are_those_of_the_document_and_sum_to_the_step(setting):
-    one, where, machine = setting
-    times = step(one, where, machine=machine)
+    training, where, machine = setting
+    times = step(training, where, machine=machine)
     values = {f.name: seconds(getattr(times, f.name)) for f in fields(StepTimes)}
 
     assert tuple(values) == STEP_ITEMS
@@ -187,22 +187,24 @@ def test_the_items_are_those_of_the_document_and_sum_to_the_step(setting):
 
 @given(settings_of_recipes())
 def test_one_layout_under_draws_starts_from_the_same_equations(setting):
-    one, where, machine = setting
-    terms = resolve_rates(machine, one)
+    training, where, machine = setting
+    terms = resolve_rates(machine, training)
     drawn = terms.sample(Draws(count=7, seed=1))
     at = Layouts.of(where)
-    together = np.ravel(step_times(one, machine, at, drawn).total)
+    together = np.ravel(step_times(training, machine, at, drawn).total)
     for i in range(7):
         single = drawn.replaced(**{name: np.ravel(v)[i] for name, v in vars(drawn).items() if np.ndim(v)})
-        assert seconds(step_times(one, machine, at, single).total) == pytest.approx(together[i], rel=1e-12)
+        assert seconds(step_times(training, machine, at, single).total) == pytest.approx(together[i], rel=1e-12)
 
 
 @given(settings_of_recipes())
 def test_more_sequences_per_step_never_take_less_time(setting):
-    one, where, machine = setting
+    training, where, machine = setting
     longer = replace(where, grad_accum=2 * where.grad_accum)
 
-    assert seconds(step(one, where, machine=machine).total) < seconds(step(one, longer, machine=machine).total)
+    assert seconds(step(training, where, machine=machine).total) < seconds(
+        step(training, longer, machine=machine).total
+    )
 
 
 FRICTIONS = ("jitter_ratio", "model_error_ratio", "kernel_s", "launch_s")
@@ -210,14 +212,14 @@ FRICTIONS = ("jitter_ratio", "model_error_ratio", "kernel_s", "launch_s")
 
 @given(setting=settings_of_recipes(), name=st.sampled_from(FRICTIONS))
 def test_more_friction_never_takes_less_time(setting, name):
-    one, where, machine = setting
-    rates = mid_rates(one, machine)
+    training, where, machine = setting
+    rates = mid_rates(training, machine)
     if name == "kernel_s":  # while the host decides, a slower kernel only takes the place of waiting
         rates = rates.replaced(launch_s=0.0, collective_launch_s=0.0, pipelined_rank_s=0.0)
     rougher = rates.replaced(**{name: 1.5 * getattr(rates, name)})
 
-    rough_s = seconds(step(one, where, rougher, machine).total)
-    assert seconds(step(one, where, rates, machine).total) <= rough_s * ROUNDING
+    rough_s = seconds(step(training, where, rougher, machine).total)
+    assert seconds(step(training, where, rates, machine).total) <= rough_s * ROUNDING
 
 
 def test_fp8_speeds_a_large_model_up_more_than_a_small_one_and_less_than_twice():
@@ -255,8 +257,8 @@ ON_EVERY_AXIS = layout(tp=2, pp=2, cp=2, ep=2, dp=2, zero=1, grad_accum=4, act_c
     ],
 )  # fmt: skip
 def test_an_error_stretches_every_item_that_it_is_about_and_no_other(name, untouched):
-    one = recipe(shape(experts=8, top_k=2, expert_ffn=512), offload="optimizer", seq_len=2048)
-    plain, off = (step(one, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, EVERYTHING.replaced(**{name: 1.25})))
+    training = recipe(shape(experts=8, top_k=2, expert_ffn=512), offload="optimizer", seq_len=2048)
+    plain, off = (step(training, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, EVERYTHING.replaced(**{name: 1.25})))
     items = [f.name for f in fields(StepTimes) if f.name != "allocator"]  # it waits for the memory to be known
     ratios = {item: seconds(getattr(off, item)) / seconds(getattr(plain, item)) for item in items}
 
@@ -267,8 +269,8 @@ def test_an_error_stretches_every_item_that_it_is_about_and_no_other(name, untou
 
 def test_each_message_between_stages_is_sent_once_per_micro_batch_chunk_and_pipeline_fill():
     # 2 x 16 384 x 1024 x 2 bytes at 1 GB/s, activation and gradient: 33.6 + 33.6 ms; 8 x 2 + 4 - 1 chunks
-    one = recipe(gpt(32, 1024, 16, vocab=1), seq_len=16_384, sequence_parallel=False)
-    times = step(one, layout(pp=4, vp=2, grad_accum=8), plain_rates(**COMPUTE, **FREE, nvlink_bytes_per_s=1e9))
+    training = recipe(gpt(32, 1024, 16, vocab=1), seq_len=16_384, sequence_parallel=False)
+    times = step(training, layout(pp=4, vp=2, grad_accum=8), plain_rates(**COMPUTE, **FREE, nvlink_bytes_per_s=1e9))
 
     assert seconds(times.pp_comm) == pytest.approx(2 * 16_384 * 1024 * 2 / 1e9 * (8 * 2 + 4 - 1))
 

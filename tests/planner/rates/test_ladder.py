@@ -33,12 +33,12 @@ def row(family: str, gpu: str, stack: str = "tuned") -> Parameter:
     return setting.row(shipped_parameters().families[family])
 
 
-def mid(gpu: str = "h100-sxm5-80gb", one: Recipe | None = None, **machine: object) -> Rates:
-    return resolve_rates(cluster(gpu, **machine), one or recipe()).sample()
+def mid(gpu: str = "h100-sxm5-80gb", training: Recipe | None = None, **machine: object) -> Rates:
+    return resolve_rates(cluster(gpu, **machine), training or recipe()).sample()
 
 
-def term(name: str, gpu: str = "h100-sxm5-80gb", one: Recipe | None = None, **machine: object) -> Term:
-    return resolve_rates(cluster(gpu, **machine), one or recipe()).terms[name]
+def term(name: str, gpu: str = "h100-sxm5-80gb", training: Recipe | None = None, **machine: object) -> Term:
+    return resolve_rates(cluster(gpu, **machine), training or recipe()).terms[name]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_products_of_a_measured_gpu_run_at_what_their_surface_sustains_less_what
     ],
 )
 def test_the_surface_is_that_of_the_gpu_and_type_or_of_the_nearest_relative(gpu, policy, surface):
-    found = mid(gpu, recipe(policy=policy)).surface("linear_flop_per_s")
+    chosen = mid(gpu, recipe(policy=policy)).surface("linear_flop_per_s")
 
-    assert (None if found is None else found.id) == surface
+    assert (None if chosen is None else chosen.id) == surface
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_strict_fp32_on_hopper_just_reaches_the_power_limit():
     # measured on an H200: 696 W at 50.8 TFLOP/s and 1965 of 1980 MHz
     at_full_clock = parameter("matmul_efficiency", "fp32").value * 67e12
 
-    assert 0.93 < mid(one=recipe(policy="fp32")).linear_flop_per_s / at_full_clock < 0.97
+    assert 0.93 < mid(training=recipe(policy="fp32")).linear_flop_per_s / at_full_clock < 0.97
 
 
 def test_fp8_scales_with_the_silicon_that_was_measured_in_bf16():
@@ -199,19 +199,19 @@ def test_attention_of_32_bits_on_hopper_is_of_the_older_generation(policy):
     ],
 )
 def test_attention_that_nobody_measured_runs_at_a_share_of_the_peak_of_its_type(gpu, policy, row, peak):
-    found = term("attention_flop_per_s", gpu, recipe(policy=policy))
+    rate = term("attention_flop_per_s", gpu, recipe(policy=policy))
 
-    assert found.value == pytest.approx(parameter("attention_efficiency", *row).value * peak)
-    assert found.ceiling == pytest.approx(peak)
+    assert rate.value == pytest.approx(parameter("attention_efficiency", *row).value * peak)
+    assert rate.ceiling == pytest.approx(peak)
 
 
 @pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "a100-sxm4-80gb", "b300-sxm-288gb"])
 def test_attention_of_a_measured_gpu_runs_at_what_a_step_reaches_of_its_surface(gpu):
-    found = term("attention_flop_per_s", gpu)
+    rate = term("attention_flop_per_s", gpu)
     large = large_flop_per_s(load_surface(f"attention:{gpu}:bf16"))
 
-    assert found.value == pytest.approx(parameter("attention_rate_ratio").value * large)
-    assert found.surface is load_surface(f"attention:{gpu}:bf16")
+    assert rate.value == pytest.approx(parameter("attention_rate_ratio").value * large)
+    assert rate.surface is load_surface(f"attention:{gpu}:bf16")
 
 
 @pytest.mark.parametrize(
@@ -236,10 +236,10 @@ def test_attention_of_an_older_generation_is_slower_where_later_kernels_use_asyn
 @pytest.mark.parametrize("name", ["kernels_per_moe_layer", "moe_passes"])
 def test_routing_of_an_older_release_costs_more_by_a_factor_per_year(name):
     # stated for 2026: two years before, e^(2 x progress) as many
-    then, now = (getattr(mid(one=recipe(software_year=year)), name) for year in (2024.0, None))
+    then, now = (getattr(mid(training=recipe(software_year=year)), name) for year in (2024.0, None))
 
     assert math.log(then / now) == pytest.approx(2 * parameter("moe_progress").value)
-    assert mid(one=recipe(software_year=2024.0)).norm_passes == parameter("norm_passes").value
+    assert mid(training=recipe(software_year=2024.0)).norm_passes == parameter("norm_passes").value
 
 
 @pytest.mark.parametrize(
@@ -253,27 +253,27 @@ def test_routing_of_an_older_release_costs_more_by_a_factor_per_year(name):
     ],
 )
 def test_a_bandwidth_is_its_share_of_the_datasheet_s(name, row, figure):
-    found = term(name)
+    rate = term(name)
 
-    assert found.value == pytest.approx(parameter(row).value * figure, rel=2e-3)
-    assert found.ceiling == pytest.approx(figure, rel=2e-3)
+    assert rate.value == pytest.approx(parameter(row).value * figure, rel=2e-3)
+    assert rate.ceiling == pytest.approx(figure, rel=2e-3)
 
 
 def test_links_of_a_measured_gpu_reach_what_a_large_all_gather_does_less_what_a_step_takes_from_it():
     # nccl_one_node: 8 h100_sxm, 256 to 512 MiB: 673 us more for 268 MB, of which 7/8 are on the bus
-    found = term("nvlink_bytes_per_s")
+    rate = term("nvlink_bytes_per_s")
 
-    assert found.value == pytest.approx(parameter("collective_rate_ratio").value * 349e9, rel=0.01)
-    assert [on.row.id for on in found.rests_on] == ["collective_rate_ratio"]
-    assert set(found.by_operation) == {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
+    assert rate.value == pytest.approx(parameter("collective_rate_ratio").value * 349e9, rel=0.01)
+    assert [on.row.id for on in rate.rests_on] == ["collective_rate_ratio"]
+    assert set(rate.by_operation) == {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
 
 
 def test_links_that_nobody_measured_reach_a_share_of_their_rate():
     # MI300X: 7 xGMI links of 64 GB/s
-    found = term("nvlink_bytes_per_s", "mi300x-192gb")
+    rate = term("nvlink_bytes_per_s", "mi300x-192gb")
 
-    assert found.value == pytest.approx(parameter("nvlink_efficiency").value * 448e9, rel=2e-3)
-    assert not found.by_operation
+    assert rate.value == pytest.approx(parameter("nvlink_efficiency").value * 448e9, rel=2e-3)
+    assert not rate.by_operation
 
 
 def test_without_nvlink_a_node_talks_over_pcie_at_its_efficiency():
@@ -384,11 +384,11 @@ def test_hosts_stand_inside_the_reading_of_a_grace_hopper():
 )
 def test_what_the_recipe_says_picks_the_row(changes, name, row):
     scale = 1024**3 if row.startswith("context_gib") else 1
-    assert getattr(mid(one=recipe(**changes)), name) == shipped_parameters().rows[row].value * scale
+    assert getattr(mid(training=recipe(**changes)), name) == shipped_parameters().rows[row].value * scale
 
 
 def test_memory_that_is_always_taken_is_stated_in_gib():
-    rates = mid(one=recipe(stack="classic"))
+    rates = mid(training=recipe(stack="classic"))
 
     assert rates.context_bytes == parameter("context_gib.classic").value * 1024**3
     assert rates.nccl_bytes == parameter("nccl_gib").value * 1024**3
@@ -396,7 +396,7 @@ def test_memory_that_is_always_taken_is_stated_in_gib():
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "fp8"])
 def test_what_the_equations_leave_out_of_a_precision_is_a_row_of_its_own(precision):
-    left_out = term("precision_error_ratio", one=recipe(policy=precision))
+    left_out = term("precision_error_ratio", training=recipe(policy=precision))
 
     assert left_out.rests_on[0].row.id == f"precision_error_ratio.{precision}"
     assert [on.row.id for on in left_out.rests_on] == [f"precision_error_ratio.{precision}"]
@@ -406,7 +406,7 @@ def test_what_the_equations_leave_out_of_a_precision_is_a_row_of_its_own(precisi
 def test_a_host_launches_kernels_at_the_pace_of_its_stack(stack):
     known = shipped_parameters().rows[f"launch_s.{stack}"]
 
-    assert mid(one=recipe(stack=stack)).launch_s == known.value
+    assert mid(training=recipe(stack=stack)).launch_s == known.value
     assert 1e-6 < known.value < 1e-4
 
 
@@ -425,11 +425,11 @@ def test_a_calibration_may_say_what_is_left_out_of_one_gpu_architecture_or_model
 ):
     own = replace(shipped_parameters().rows[family], id=f"{family}.{key}", value=1.07)
     known = shipped_parameters().replaced([own])
-    machine, one = cluster(gpu), recipe(model)
+    machine, training = cluster(gpu), recipe(model)
 
-    assert resolve_rates(machine, one, None, known).terms[family].rests_on[0].row.id == f"{family}.{key}"
-    assert getattr(resolve_rates(machine, one, None, known).sample(), family) == 1.07
-    assert getattr(resolve_rates(machine, one).sample(), family) == 1.0
+    assert resolve_rates(machine, training, None, known).terms[family].rests_on[0].row.id == f"{family}.{key}"
+    assert getattr(resolve_rates(machine, training, None, known).sample(), family) == 1.07
+    assert getattr(resolve_rates(machine, training).sample(), family) == 1.0
     others = resolve_rates(cluster("a100-sxm4-80gb"), recipe("llama-3.1-70b"), None, known)
     assert others.terms[family].rests_on[0].row.id == family
 
@@ -448,7 +448,7 @@ def test_models_of_one_kind_depth_width_and_experts_err_as_one(changes, key):
 
 
 def test_a_term_says_which_rows_it_rests_on():
-    old = term("attention_flop_per_s", one=recipe(software_year=2024.5))
+    old = term("attention_flop_per_s", training=recipe(software_year=2024.5))
     plain = term("attention_flop_per_s")
 
     assert [on.row.id for on in plain.rests_on] == ["attention_rate_ratio"]

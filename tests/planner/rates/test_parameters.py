@@ -18,7 +18,7 @@ from planner.errors import InputFileError
 from planner.evidence import Z90
 from planner.measured.device import MeasuredRates
 from planner.rates.conditions import CONDITIONS
-from planner.rates.ladder import LIMITS, QUALIFIERS
+from planner.rates.ladder import QUALIFIERS, TERM_BUILDERS
 from planner.rates.parameters import Figure, Joint, read_joint, read_parameters, shipped_parameters
 from planner.rows import CATALOG
 
@@ -57,7 +57,7 @@ def test_an_id_that_stands_twice_is_an_error_with_its_line(tmp_path):
 def test_a_family_declares_only_words_that_the_ladder_knows():
     for family in FAMILIES:
         assert set(family.by) <= {*QUALIFIERS, "arch"}, family.name
-        assert family.limit in LIMITS, family.name
+        assert family.limit in TERM_BUILDERS, family.name
         assert family.when in CONDITIONS, family.name
         assert family.label, family.name
 

@@ -31,8 +31,8 @@ def test_every_gpu_of_the_catalogue_has_all_rates_for_every_policy_it_supports(g
 
     assert supported
     for policy in supported:
-        one = replace(recipe(stack=stack), policy=policy)
-        terms = resolve_rates(cluster(gpu.id), one)
+        training = replace(recipe(stack=stack), policy=policy)
+        terms = resolve_rates(cluster(gpu.id), training)
         mid = terms.sample()
         values = {name: float(value) for name, value in vars(mid).items()}
         assert all(np.isfinite(value) and value >= 0 for value in values.values())
@@ -97,12 +97,12 @@ def test_draws_are_as_random_as_those_of_a_generator():
     draws, other = (Draws(count=count, seed=seed) for seed in (70_040, 70_041))
     draws.draw(inputs)
     drawn = np.stack([draws.normal(name)[: count // 2] for name in inputs])
-    again = np.stack([other.normal(name)[: count // 2] for name in inputs])
+    other_drawn = np.stack([other.normal(name)[: count // 2] for name in inputs])
     by_chance = 1.0 / np.sqrt(count // 2)  # standard deviation of a correlation of independent draws
 
-    for left, right in ((drawn, drawn), (abs(drawn), abs(drawn)), (drawn, again), (drawn[:, 1:], drawn[:, :-1])):
-        both = np.corrcoef(left, right)[: len(left), len(left) :]
-        apart = both[~np.eye(len(left), dtype=bool)]
+    for left, right in ((drawn, drawn), (abs(drawn), abs(drawn)), (drawn, other_drawn), (drawn[:, 1:], drawn[:, :-1])):
+        correlations = np.corrcoef(left, right)[: len(left), len(left) :]
+        apart = correlations[~np.eye(len(left), dtype=bool)]
         assert abs(apart.mean()) < 0.1 * by_chance
         assert apart.std() == pytest.approx(by_chance, rel=0.05)
         assert abs(apart).max() < 6.0 * by_chance
@@ -120,10 +120,10 @@ def test_the_random_numbers_are_those_of_the_reference_implementation():
 
 def test_draws_repeat_with_their_seed_and_differ_with_another():
     terms = resolve_rates(H100, recipe())
-    one, again, other = (terms.sample(Draws(count=101, seed=seed)) for seed in (7, 7, 8))
+    first, repeated, other = (terms.sample(Draws(count=101, seed=seed)) for seed in (7, 7, 8))
 
-    assert np.array_equal(one.linear_flop_per_s, again.linear_flop_per_s)
-    assert not np.array_equal(one.linear_flop_per_s, other.linear_flop_per_s)
+    assert np.array_equal(first.linear_flop_per_s, repeated.linear_flop_per_s)
+    assert not np.array_equal(first.linear_flop_per_s, other.linear_flop_per_s)
 
 
 def test_the_same_input_is_drawn_alike_in_every_precision():
@@ -254,10 +254,10 @@ def test_a_convolution_draws_its_own_terms_and_a_transformer_has_none_of_them():
 def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():
     draws = Draws(count=501, seed=0)
     bf16, fp8 = (resolve_rates(H100, recipe(policy=name)) for name in ("bf16", "fp8"))
-    one, other = bf16.sample(draws), fp8.sample(draws)
+    bf16_rates, fp8_rates = bf16.sample(draws), fp8.sample(draws)
 
-    assert np.array_equal(one.model_error_ratio, other.model_error_ratio)
-    assert abs(np.corrcoef(one.precision_error_ratio, other.precision_error_ratio)[0, 1]) < 0.15
+    assert np.array_equal(bf16_rates.model_error_ratio, fp8_rates.model_error_ratio)
+    assert abs(np.corrcoef(bf16_rates.precision_error_ratio, fp8_rates.precision_error_ratio)[0, 1]) < 0.15
     rows = [terms.terms["precision_error_ratio"].rests_on[0].row.id for terms in (bf16, fp8)]
     assert rows == ["precision_error_ratio.bf16", "precision_error_ratio.fp8"]
 
@@ -420,11 +420,13 @@ def test_moving_a_row_is_as_if_the_file_had_said_so(name):
     known, a_little = shipped_parameters(), 1e-5
     on = known.rows[name]
     share = known.families[on.family].bound == "share"
-    said = replace(on, value=float(moved(on.value, a_little, share=share)))
-    there = vars(resolve_rates(LIMITED, OF_ALL_KINDS, None, known.replaced([said])).sample())
-    here = vars(resolve_rates(LIMITED, OF_ALL_KINDS).moved({name: np.array([a_little])}))
+    changed_row = replace(on, value=float(moved(on.value, a_little, share=share)))
+    from_changed_row = vars(resolve_rates(LIMITED, OF_ALL_KINDS, None, known.replaced([changed_row])).sample())
+    moved_rates = vars(resolve_rates(LIMITED, OF_ALL_KINDS).moved({name: np.array([a_little])}))
 
-    assert {term: float(np.ravel(value)[0]) for term, value in here.items()} == pytest.approx(there, rel=1e-8)
+    assert {term: float(np.ravel(value)[0]) for term, value in moved_rates.items()} == pytest.approx(
+        from_changed_row, rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("count", [1001, 201, 3, 1])

@@ -24,11 +24,11 @@ def test_state_bytes_are_those_of_the_papers(name, moments, fixed_bytes):
 
 
 def test_only_muon_computes():
-    assert [one.id for one in load_optimizers().values() if one.extra_flop_per_param] == ["muon"]
+    assert [optimizer.id for optimizer in load_optimizers().values() if optimizer.extra_flop_per_param] == ["muon"]
 
 
 def test_only_the_paged_optimizer_leaves_the_gpu_when_it_is_full():
-    assert [one.id for one in load_optimizers().values() if one.paged] == ["adamw-8bit-paged"]
+    assert [optimizer.id for optimizer in load_optimizers().values() if optimizer.paged] == ["adamw-8bit-paged"]
     assert find_optimizer("PagedAdamW8bit").paged
 
 

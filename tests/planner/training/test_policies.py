@@ -105,10 +105,10 @@ def test_the_cast_traffic_of_torchao_is_kept():
     ],
 )
 def test_a_precision_that_a_gpu_lacks_is_refused_with_the_reason(policy, gpu, reason):
-    found = why_unsupported(find_policy(policy), find_gpu(gpu))
+    why = why_unsupported(find_policy(policy), find_gpu(gpu))
 
-    assert found is not None
-    assert (found.key, *(value for _, value in found.values)) == reason
+    assert why is not None
+    assert (why.key, *(value for _, value in why.values)) == reason
 
 
 def test_what_the_record_of_a_cpu_lacks_was_not_measured_and_is_not_missing_there():

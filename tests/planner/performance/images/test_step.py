@@ -57,9 +57,9 @@ def test_half_precision_is_worth_on_a_v100_what_published_pairs_say():
 
 
 def test_eight_gpus_are_a_little_less_than_eight_times_one():
-    one, eight = (images_per_s("resnet50", "fp16", "a100-sxm4-80gb", 256, gpus) for gpus in (1, 8))
+    on_one, on_eight = (images_per_s("resnet50", "fp16", "a100-sxm4-80gb", 256, gpus) for gpus in (1, 8))
 
-    assert 7.0 < eight / one < 8.0
+    assert 7.0 < on_eight / on_one < 8.0
 
 
 def test_accumulation_repeats_the_work_but_not_the_update():

@@ -148,10 +148,10 @@ def test_fused_attention_stores_no_scores():
 def test_twice_the_images_take_twice_the_time_but_for_the_weights():
     cluster = make_cluster(find_gpu("a100-sxm4-80gb"))
     rates = resolve_rates(cluster, recipe()).sample()
-    one, two = (image_work(RESNET, images, recipe(), rates) for images in (256.0, 512.0))
+    single, double = (image_work(RESNET, images, recipe(), rates) for images in (256.0, 512.0))
 
-    assert 1.9 < seconds(two.total) / seconds(one.total) < 2.0
-    assert one.kernels == two.kernels
+    assert 1.9 < seconds(double.total) / seconds(single.total) < 2.0
+    assert single.kernels == double.kernels
 
 
 def test_winograd_saves_products_of_3x3_kernels_of_stride_1_in_fp32_alone():
@@ -191,9 +191,9 @@ def test_on_every_gpu_convolutions_in_tf32_are_as_fast_as_in_fp32_and_wide_1x1_o
 def test_casts_of_linear_layers_are_those_of_transformers():
     # 197 rows of each image, 768 to 3072: both operands and the result of a product, once each
     layer = Product(m=197.0, n=3072, k=768, count=12)
-    one, only = recipe("fp8"), {"memory_bytes_per_s": 2.0, "cast_fusion_ratio": 0.5, "linear_flop_per_s": 1e30}
+    training, only = recipe("fp8"), {"memory_bytes_per_s": 2.0, "cast_fusion_ratio": 0.5, "linear_flop_per_s": 1e30}
     network = replace(alone(WIDE), convolutions=(), products=(layer,))
-    rows, each = 64 * 197.0, one.policy.cast_bytes_per_element
+    rows, each = 64 * 197.0, training.policy.cast_bytes_per_element
 
     expected = 12 * (rows * 768 + rows * 3072 + 3072 * 768) * each * 0.5 / 2.0
-    assert seconds(work(network, one, 64.0, **(FREE | only)).products) == pytest.approx(expected)
+    assert seconds(work(network, training, 64.0, **(FREE | only)).products) == pytest.approx(expected)
