@@ -18,7 +18,7 @@ from typing import Any
 from planner.errors import CannotMeasureError, MpplanError, UsageError
 from planner.lazy import dataclass
 from probes.device.device import Device
-from probes.ranks.loss import Losses
+from probes.ranks.failure_reports import FailureReports
 from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team
 
 POLL_S = 0.2
@@ -117,7 +117,7 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
         timeout=timedelta(seconds=COLLECTIVE_LIMIT_S),
         device_id=device.torch if device.kind == "cuda" else None,
     )
-    return Team(place, backend, Losses(store)), device
+    return Team(place, backend, FailureReports(store)), device
 
 
 def leave() -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from planner.lazy import dataclass
 from probes.device.faults import DeviceLost, PeerFailed, cleaned
-from probes.ranks.loss import Losses
+from probes.ranks.failure_reports import FailureReports
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Team:
         self,
         place: Place | None = None,
         backend: str | None = None,
-        losses: Losses | None = None,
+        failure_reports: FailureReports | None = None,
         control: Any = None,
     ) -> None:
         """Make the team. With several ranks, the process group of the backend must exist already.
@@ -94,12 +94,12 @@ class Team:
         Args:
             place: the place of this rank.
             backend: backend of the timed collectives: `nccl` or `gloo`.
-            losses: where ranks report why they can no longer reach each other.
+            failure_reports: where ranks report why they can no longer reach each other.
             control: the group in which all ranks decide; None: one is made.
         """
         self.place = place or Place()
         self.backend = backend
-        self.losses = losses or Losses()
+        self.failure_reports = failure_reports or FailureReports()
         self._parted = False
         self._groups: dict[tuple[tuple[int, ...], ...], Any] = {}
         self._control = control
@@ -216,7 +216,7 @@ class Team:
         if self.size == 1:
             return text
         self._parted = True
-        return self.losses.tell(f"{self.place.name_of(self.place.rank)}: {text}")
+        return self.failure_reports.report(f"{self.place.name_of(self.place.rank)}: {text}")
 
     @property
     def _alone(self) -> bool:

@@ -17,7 +17,7 @@ GPU_FILES = (
     "energy/power.py",
     "energy/watch.py",
     "energy/window.py",
-    "ranks/loss.py",
+    "ranks/failure_reports.py",
     "sensors/nvml.py",
     "timing/device_gate.py",
     "timing/graphs.py",
