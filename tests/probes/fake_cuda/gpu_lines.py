@@ -15,7 +15,7 @@ GPU_FILES = (
     "device/faults.py",
     "energy/meter.py",
     "energy/power.py",
-    "energy/watch.py",
+    "energy/monitor.py",
     "energy/window.py",
     "ranks/failure_reports.py",
     "sensors/nvml.py",
