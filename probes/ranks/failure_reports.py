@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 LOOK_EVERY_S = 0.5
-OWN_GRACE_S = 1.0
+NOTICE_GRACE_S = 1.0
 """Seconds for rank 0 to notice by itself; its own thread then writes the record in the usual way."""
 WRITTEN_S = 10.0
 """Longest wait, in seconds, of the rank that reported the reason."""
@@ -83,6 +83,6 @@ class FailureWatcher:
         while not self._over.wait(LOOK_EVERY_S):
             text = self._reports.reported()
             if text is not None:
-                if not self._over.wait(OWN_GRACE_S):
+                if not self._over.wait(NOTICE_GRACE_S):
                     self._act(text)
                 return

@@ -200,9 +200,9 @@ def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:
     first = arrived[0]
     for key, label in labels.items():
         for other in arrived[1:]:
-            here, there = getattr(first, key), getattr(other, key)
-            if here != there:
-                return f"{place.name_of(other.rank)} has {label}{there or 'none'}, rank 0 {label}{here or 'none'}"
+            expected, actual = getattr(first, key), getattr(other, key)
+            if expected != actual:
+                return f"{place.name_of(other.rank)} has {label}{actual or 'none'}, rank 0 {label}{expected or 'none'}"
     return None
 
 
