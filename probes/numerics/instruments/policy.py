@@ -109,8 +109,8 @@ def _document(
 ) -> Plain:  # fmt: skip
     layers = list(warm_starts.kinds)
     verdict = _verdict(len(high), len(layers), list(tried.values()), margin)
-    told = verdict == WITHIN and int(sensitivity["steps"]) >= TELLING_STEPS
-    head = {**_head(sensitivity, margin), "verdict": verdict, "recommended": told, "usual": recipe_policy,
+    recommended = verdict == WITHIN and int(sensitivity["steps"]) >= TELLING_STEPS
+    head = {**_head(sensitivity, margin), "verdict": verdict, "recommended": recommended, "usual": recipe_policy,
             "cut_short": cut, "tried": [asdict(tried[kept]) for kept in sorted(tried)]}  # fmt: skip
     if verdict == CANNOT_TELL:
         return {**head, **_no_layers(), "words": _cannot(sensitivity, tried[0], margin)}

@@ -232,14 +232,14 @@ def planned(high_s: float, low_s: float, layers: int, left_s: float) -> Plain:
         layers: number of layers.
         left_s: time for everything.
     """
-    one_s = 0.5 * (high_s + low_s)
+    step_s = 0.5 * (high_s + low_s)
     for seeds, most_trained, least in SPLITS:
         trained = min(most_trained, layers)
         warm = int(min(max(0.15 * left_s / (seeds * high_s), LEAST_WARM_STEPS), WARM_STEPS))
-        gradients_s = seeds * (layers + 2) * one_s
+        gradients_s = seeds * (layers + 2) * step_s
         single = gradients_s <= GRADIENTS_RATIO * left_s
         room_s = 0.9 * left_s - seeds * warm * high_s - min(gradients_s, GRADIENTS_RATIO * left_s)
-        steps = int(room_s / (seeds * (high_s + low_s + trained * one_s)))
+        steps = int(room_s / (seeds * (high_s + low_s + trained * step_s)))
         if steps >= least and single:
             break
     steps = min(max(steps, LEAST_STEPS), MOST_STEPS)

@@ -150,10 +150,10 @@ class NumericsSession:
         lost = None
         try:
             self._must_train()
-            self._all(waiting)
+            self._run_parts(waiting)
             short = [part for part in waiting if not self._is_done(self._tasks[part[0]].id, part[1])]
             if short and self._budget.left_s > AGAIN_S:
-                self._all(short)  # in the time that the other parts left over
+                self._run_parts(short)  # in the time that the other parts left over
         except DeviceLost as error:
             lost = str(error)
         self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
@@ -175,12 +175,12 @@ class NumericsSession:
                     )
                 self.parts.add(key, {"steps": TRIED_STEPS})
 
-    def _all(self, waiting: Sequence[tuple[int, str]]) -> None:
+    def _run_parts(self, waiting: Sequence[tuple[int, str]]) -> None:
         """Run every part in turn, each with its share of the time that is left."""
         by_task = {number: _OfTask(task=self._tasks[number]) for number, _ in waiting}
         for at, (number, section) in enumerate(waiting):
             weights = [self._weight(*later) for later in waiting[at:]]
-            self._one(by_task[number], section, self._budget.portion(weights[0] / sum(weights)))
+            self._run_part(by_task[number], section, self._budget.portion(weights[0] / sum(weights)))
             if section == SECTIONS[-1]:
                 by_task[number].warm_starts = None  # their models are no longer needed
 
@@ -201,7 +201,7 @@ class NumericsSession:
     def _weight(self, number: int, section: str) -> float:
         return WEIGHTS[section] * (FIRST_TASK_WEIGHT if number == 0 else 1.0)
 
-    def _one(self, of_task: _OfTask, section: str, budget: TimeBudget) -> None:
+    def _run_part(self, of_task: _OfTask, section: str, budget: TimeBudget) -> None:
         """Run one instrument on one task, unless it is finished already."""
         task, key = of_task.task, result_key(of_task.task.id, section)
         known = self.parts.known.get(key)

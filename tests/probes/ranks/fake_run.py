@@ -61,14 +61,14 @@ def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> RanksRun:
         )  # fmt: skip
         processes.append(process)
     try:
-        said, _ = processes[0].communicate(timeout=LIMIT_S)
+        stdout, _ = processes[0].communicate(timeout=LIMIT_S)
         processes[1].communicate(timeout=LIMIT_S)
     finally:
         for process in processes:
             process.kill()
     return RanksRun(
         codes=tuple(process.returncode for process in processes),
-        events=[json.loads(line) for line in said.splitlines()],
+        events=[json.loads(line) for line in stdout.splitlines()],
         record=read_measurements(path) if path.exists() else None,
     )
 
@@ -81,8 +81,8 @@ def run_quick(folder: Path) -> RanksRun:
 
 def run_broken(folder: Path) -> RanksRun:
     """NCCL fails on rank 1 while rank 0 waits for it; each process is shown one GPU alone."""
-    alone = {"index": 0, "count": 1}
-    special = {"0": alone, "1": alone | {"broken": ["waiting/all_reduce"]}}
+    only_gpu = {"index": 0, "count": 1}
+    special = {"0": only_gpu, "1": only_gpu | {"broken": ["waiting/all_reduce"]}}
     return run_ranks(folder / "r.jsonl", special, workloads=("waiting",), precisions=("bf16-autocast",))
 
 
