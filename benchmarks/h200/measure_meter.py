@@ -25,7 +25,7 @@ from probes.sensors import open_sensor
 from probes.sensors.interface import Sensor, Trace
 from probes.sensors.sampler import Sampler
 from probes.session.group import trial_of
-from probes.timing.protocol import run_steadily
+from probes.timing.protocol import run_batches
 from probes.timing.trial import ProbePlan
 from probes.workloads.canary import canary_point
 
@@ -60,7 +60,7 @@ def _measure(device: Device, sensor: Sensor, seconds: float, writer: RecordWrite
     traces: dict[str, Any] = {"poll_s": _poll_cost(sensor), "scope": sensor.scope, "missing": dict(sensor.missing)}
     traces["idle"] = _steady(sensor, seconds / 3, lambda span: time.sleep(span), writer, "meter/idle")
     trial = trial_of(point, device)
-    run = lambda span: run_steadily(trial, point.recipe, device.clock, span, 1.5e-3)  # noqa: E731
+    run = lambda span: run_batches(trial, point.recipe, device.clock, span, 1.5e-3)  # noqa: E731
     traces["sustained"] = _steady(sensor, seconds, run, writer, "meter/sustained")
     traces["switching"] = _switching(sensor, seconds / 2, run, writer)
     return traces

@@ -29,7 +29,7 @@ from probes.energy.power import PowerReading, power_over
 from probes.precisions.interface import PrecisionRecipe
 from probes.sensors.interface import Sensor, State, Trace
 from probes.sensors.sampler import Sampler
-from probes.timing.protocol import host_median_s, run_steadily
+from probes.timing.protocol import host_median_s, run_batches
 from probes.timing.statistics import SampleSummary, summarise
 from probes.timing.trial import Trial
 
@@ -74,7 +74,7 @@ class WindowRules:
     """Length in seconds, without the settling time."""
     settle_s: float = SETTLE_S
     """Shortest settling time in seconds."""
-    soak_c: float | None = None
+    reheat_to_c: float | None = None
     """Temperature at the end of the heat soak, to which a cooled device is brought back; None: the device is measured
     as it is."""
 
@@ -108,26 +108,32 @@ def measure_window(
         batches: list[Batch] = []
         while clock.agree(time.monotonic() < start + rules.window_s):
             # A longer assumed step time makes a batch of fewer steps; this span is so short that one batch ends it.
-            batches += run_steadily(trial, recipe, clock, 1e-3, step_s * rng.uniform(*BATCH_FACTORS))
+            batches += run_batches(trial, recipe, clock, 1e-3, step_s * rng.uniform(*BATCH_FACTORS))
             time.sleep(rng.uniform(0.0, pause_s))
         end = time.monotonic()
     return _window(batches, sampler.trace if sampler else Trace(), start, end)
 
 
 def reheat(
-    trial: Trial, recipe: PrecisionRecipe, clock: Clock, sensor: Sensor | None, soak_c: float | None, *, guess_s: float
+    trial: Trial,
+    recipe: PrecisionRecipe,
+    clock: Clock,
+    sensor: Sensor | None,
+    target_c: float | None,
+    *,
+    guess_s: float,
 ) -> None:
     """Bring a device back to the temperature of its heat soak with a trial, as long as the trial makes it warmer."""
-    _settle(trial, recipe, clock, sensor, WindowRules(window_s=0.0, soak_c=soak_c), guess_s)
+    _settle(trial, recipe, clock, sensor, WindowRules(window_s=0.0, reheat_to_c=target_c), guess_s)
 
 
 def measure_rest(trial: Trial, recipe: PrecisionRecipe, sensor: Sensor, window_s: float) -> Window:
     """Return the window of a trial that gives the device no work, and whose time means nothing."""
     clock, step_s = CpuClock(), 0.05
     with Sampler(sensor) as sampler:
-        run_steadily(trial, recipe, clock, SETTLE_S, step_s)
+        run_batches(trial, recipe, clock, SETTLE_S, step_s)
         start = time.monotonic()
-        run_steadily(trial, recipe, clock, window_s, step_s)
+        run_batches(trial, recipe, clock, window_s, step_s)
         end = time.monotonic()
     return _window([], sampler.trace, start, end)
 
@@ -154,9 +160,9 @@ def _settle(
     began = time.monotonic()
     last_c = _temperature_c(sensor)
     while True:
-        batches = run_steadily(trial, recipe, clock, rules.settle_s, guess_s)
+        batches = run_batches(trial, recipe, clock, rules.settle_s, guess_s)
         now_c = _temperature_c(sensor)
-        is_hot = now_c is None or rules.soak_c is None or now_c >= rules.soak_c - NEAR_SOAK_K
+        is_hot = now_c is None or rules.reheat_to_c is None or now_c >= rules.reheat_to_c - NEAR_SOAK_K
         # A trial that draws less than the soak stays cooler: once it stops warming up, it is at its own temperature.
         warms_up = last_c is None or now_c is None or now_c > last_c
         if clock.agree(is_hot or not warms_up or time.monotonic() - began >= REHEAT_LIMIT_S):
@@ -242,7 +248,7 @@ def heat_soak(
     began = time.monotonic()
     last: float | None = None
     while clock.agree(time.monotonic() - began < limit_s):
-        run_steadily(trial, recipe, clock, 5.0 if sensor else limit_s / 3, 2e-3)
+        run_batches(trial, recipe, clock, 5.0 if sensor else limit_s / 3, 2e-3)
         now = _temperature_c(sensor)
         is_hot = now is None or (last is not None and now - last < 0.5)
         last = now

@@ -147,8 +147,8 @@ def _sbatch_s(text: str) -> float:
 
     The result is in seconds; 0 means no limit.
     """
-    days, dash, rest = text.rpartition("-")
-    parts = [int(part) for part in rest.split(":")]
+    days, dash, clock = text.rpartition("-")
+    parts = [int(part) for part in clock.split(":")]
     if not dash:
         parts = [0, *parts] if len(parts) < 3 else parts
     hours, minutes, seconds = (*parts, 0, 0)[:3]

@@ -29,9 +29,9 @@ class ForwardFlop:
             params: number of parameters, for the record.
         """
         products = 3.0 * (self.linear + self.head)
-        again = self.linear + self.attention if recompute else 0.0
+        recomputed = self.linear + self.attention if recompute else 0.0
         return WorkCounts(
             params=params,
             flop_model=products + 3.0 * self.attention,
-            flop_hardware=products + (1.0 + FLASH_BACKWARD) * self.attention + again,
+            flop_hardware=products + (1.0 + FLASH_BACKWARD) * self.attention + recomputed,
         )

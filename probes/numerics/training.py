@@ -161,7 +161,7 @@ class Run:
         losses: list[float] = []
         scales: list[ScaleStep] = []
         broken = False
-        self.switches.count_anew()
+        self.switches.reset_counts()
         began = time.monotonic()
         for number in range(steps):
             if losses and time.monotonic() > deadline:

@@ -29,7 +29,7 @@ Asked = Options | NumericsOptions
 
 RESTARTS = 6
 """How often a run is continued in a new process after a crash."""
-GRACE_S = 20.0
+TERMINATE_GRACE_S = 20.0
 """Seconds for the probe process to end after an interruption."""
 TAIL_BYTES = 20_000
 """Bytes kept from the end of its messages; torchrun's last messages are long."""
@@ -86,8 +86,9 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
         if options.nnodes > 1 or is_rank(os.environ):
             raise CannotMeasureError(words, hint=f"what was measured is in `{path}`; `--resume`")
         listener.noted(f"{words}; going on in a new process")
-        spent_s = time.monotonic() - began
-        options = replace(options, path=path, resume=True, skip_failed=True, spent_s=spent_s)
+        options = replace(options, path=path, resume=True, skip_failed=True)
+        if isinstance(options, Options):  # a run of numerics counts its time from `asked_unix_s`
+            options = replace(options, spent_s=time.monotonic() - began)
     raise CannotMeasureError(f"the probe process died {RESTARTS + 1} times", hint=f"what was measured is in `{path}`")
 
 
@@ -214,7 +215,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(GRACE_S)
+            process.wait(TERMINATE_GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

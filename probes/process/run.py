@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
+from probes.ranks.failure_reports import FailureWatcher
 from probes.ranks.join import Arrival, clock_note, join, leave
-from probes.ranks.loss import LossWatch
 from probes.ranks.team import ALONE, Place, Team
 from probes.record.options import Options
 from probes.record.provenance import provenance
@@ -48,23 +48,23 @@ def run(
         MpplanError: the device, the options or the record cannot be used.
     """
     session = Session(options, listener, team, device, opened)
-    watch = None
+    watcher = None
     if abandon is not None and team.leads:
-        watch = LossWatch(team.losses, lambda told: _abandon(session, told, abandon))
+        watcher = FailureWatcher(team.failure_reports, lambda reason: _abandon(session, reason, abandon))
     try:
         outcome = session.run(keep_s=share_s(session) if options.verify and team.size == 1 else 0.0)
         if options.verify and outcome.lost_device is None:
             outcome = _verified(session, outcome)
         return outcome
     finally:
-        if watch is not None:
-            watch.stop()
+        if watcher is not None:
+            watcher.stop()
         session.close()
 
 
-def _abandon(session: Session, told: str, end: Callable[[Outcome], object]) -> None:
-    outcome = session.abandon(told)
-    session.team.losses.written()
+def _abandon(session: Session, reason: str, end: Callable[[Outcome], object]) -> None:
+    outcome = session.abandon(reason)
+    session.team.failure_reports.mark_written()
     end(outcome)
 
 
@@ -92,9 +92,9 @@ def run_as_rank(
     if outcome.lost_device is not None:  # the ranks can no longer leave together
         if team.leads:
             time.sleep(LINGER_S)
-            team.losses.written()
+            team.failure_reports.mark_written()
         else:
-            team.losses.wait_until_written()
+            team.failure_reports.wait_until_written()
     return outcome, team
 
 

@@ -30,7 +30,7 @@ EXIT_DEVICE_LOST = 75
 """Exit code: the device is broken for this process; a new process can continue."""
 
 
-GRACE_S = 5.0
+INTERRUPTED_GRACE_S = 5.0
 """Seconds to end normally after an interruption."""
 WITH_PARENT = "--with-parent"
 """Second argument: stdin is a pipe that the parent holds open as long as it lives."""
@@ -145,7 +145,7 @@ def _end_in_time() -> None:
 
     def wait() -> None:
         os.read(reading, 1)
-        time.sleep(GRACE_S)
+        time.sleep(INTERRUPTED_GRACE_S)
         os._exit(130)
 
     threading.Thread(target=wait, name="last resort", daemon=True).start()

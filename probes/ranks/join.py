@@ -18,7 +18,7 @@ from typing import Any
 from planner.errors import CannotMeasureError, MpplanError, UsageError
 from planner.lazy import dataclass
 from probes.device.device import Device
-from probes.ranks.loss import Losses
+from probes.ranks.failure_reports import FailureReports
 from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team
 
 POLL_S = 0.2
@@ -117,7 +117,7 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
         timeout=timedelta(seconds=COLLECTIVE_LIMIT_S),
         device_id=device.torch if device.kind == "cuda" else None,
     )
-    return Team(place, backend, Losses(store)), device
+    return Team(place, backend, FailureReports(store)), device
 
 
 def leave() -> None:
@@ -200,9 +200,9 @@ def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:
     first = arrived[0]
     for key, label in labels.items():
         for other in arrived[1:]:
-            here, there = getattr(first, key), getattr(other, key)
-            if here != there:
-                return f"{place.name_of(other.rank)} has {label}{there or 'none'}, rank 0 {label}{here or 'none'}"
+            expected, actual = getattr(first, key), getattr(other, key)
+            if expected != actual:
+                return f"{place.name_of(other.rank)} has {label}{actual or 'none'}, rank 0 {label}{expected or 'none'}"
     return None
 
 

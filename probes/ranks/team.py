@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from planner.lazy import dataclass
 from probes.device.faults import DeviceLost, PeerFailed, cleaned
-from probes.ranks.loss import Losses
+from probes.ranks.failure_reports import FailureReports
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Team:
         self,
         place: Place | None = None,
         backend: str | None = None,
-        losses: Losses | None = None,
+        failure_reports: FailureReports | None = None,
         control: Any = None,
     ) -> None:
         """Make the team. With several ranks, the process group of the backend must exist already.
@@ -94,12 +94,12 @@ class Team:
         Args:
             place: the place of this rank.
             backend: backend of the timed collectives: `nccl` or `gloo`.
-            losses: where ranks report why they can no longer reach each other.
+            failure_reports: where ranks report why they can no longer reach each other.
             control: the group in which all ranks decide; None: one is made.
         """
         self.place = place or Place()
         self.backend = backend
-        self.losses = losses or Losses()
+        self.failure_reports = failure_reports or FailureReports()
         self._parted = False
         self._groups: dict[tuple[tuple[int, ...], ...], Any] = {}
         self._control = control
@@ -150,8 +150,8 @@ class Team:
         failed, _, *first = self._largest([0.0, 1.0, *values[: HEAD - 2]])
         if failed:
             raise PeerFailed("another rank failed")
-        rest = list(values[HEAD - 2 :])
-        return first[: len(values)] + (self._largest(rest)[: len(rest)] if rest else [])
+        overflow = list(values[HEAD - 2 :])
+        return first[: len(values)] + (self._largest(overflow)[: len(overflow)] if overflow else [])
 
     def meet(self) -> None:
         """Wait until every rank is here or has failed on its way.
@@ -161,20 +161,20 @@ class Team:
         """
         self.maxima([])
 
-    def failures(self, own: T | None) -> list[T | None]:
+    def failures(self, failure: T | None) -> list[T | None]:
         """Return what went wrong on each rank, in order of ranks; None where nothing did.
 
         Other ranks may still be in `maxima` or in a method that uses it, which then raises `PeerFailed`; they come here
         next.
         """
         if self._alone:
-            return [own]
+            return [failure]
         while True:
-            failed, elsewhere, *_ = self._largest([float(own is not None), 0.0])
+            failed, elsewhere, *_ = self._largest([float(failure is not None), 0.0])
             if not failed:
                 return [None] * self.size
             if not elsewhere:
-                return self._gathered(own)
+                return self._gathered(failure)
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all ranks, in order of ranks, on every rank.
@@ -216,7 +216,7 @@ class Team:
         if self.size == 1:
             return text
         self._parted = True
-        return self.losses.tell(f"{self.place.name_of(self.place.rank)}: {text}")
+        return self.failure_reports.report(f"{self.place.name_of(self.place.rank)}: {text}")
 
     @property
     def _alone(self) -> bool:
@@ -255,9 +255,9 @@ class Team:
         )
         if parts not in self._groups:
             self._groups[parts] = self._made(parts)
-        own = next(part for part in parts if self.place.rank in part)
-        nodes = len({rank // self.place.local_world for rank in own})
-        return RankGroup(name=name, ranks=own, nodes=nodes, handle=self._groups[parts])
+        ranks = next(part for part in parts if self.place.rank in part)
+        nodes = len({rank // self.place.local_world for rank in ranks})
+        return RankGroup(name=name, ranks=ranks, nodes=nodes, handle=self._groups[parts])
 
     def _made(self, parts: tuple[tuple[int, ...], ...]) -> Any:
         if self.size == 1:
@@ -268,9 +268,9 @@ class Team:
             return dist.group.WORLD
         # Each rank makes only its own group, and waits only for its members: with a thousand groups of 512 ranks, it
         # makes one group of each kind. All ranks use the same order; otherwise they would wait for each other.
-        own = next(part for part in parts if self.place.rank in part)
+        ranks = next(part for part in parts if self.place.rank in part)
         limit = timedelta(seconds=COLLECTIVE_LIMIT_S)
-        return dist.new_group(list(own), timeout=limit, use_local_synchronization=True)
+        return dist.new_group(list(ranks), timeout=limit, use_local_synchronization=True)
 
     def world(self) -> RankGroup:
         """Return the group of all ranks."""

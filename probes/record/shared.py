@@ -17,23 +17,23 @@ from probes.timing.trial import Point
 class SharedLedger:
     """One record for all ranks; all call the same methods in the same order."""
 
-    def __init__(self, own: PointLedger | None, team: Team) -> None:
+    def __init__(self, ledger: PointLedger | None, team: Team) -> None:
         """Share a record.
 
         Args:
-            own: the record, on rank 0; None elsewhere.
+            ledger: the record, on rank 0; None elsewhere.
             team: all ranks.
         """
-        self._own, self._team = own, team
-        self.path = Path(team.shared("" if own is None else str(own.path)))
-        lines = team.shared([] if own is None else [to_line(line) for line in own.known.values()])
+        self._ledger, self._team = ledger, team
+        self.path = Path(team.shared("" if ledger is None else str(ledger.path)))
+        lines = team.shared([] if ledger is None else [to_line(line) for line in ledger.known.values()])
         self.known: dict[str, Measurement] = {line.probe_id: line for line in map(_read, lines)}
         self.written = 0
-        self.under_way = _SharedUnderWay(own, team)
+        self.under_way = _SharedUnderWay(ledger, team)
 
     def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
         """See `PointLedger.write`."""
-        line = None if self._own is None else to_line(self._own.write(point, figures, trace))
+        line = None if self._ledger is None else to_line(self._ledger.write(point, figures, trace))
         measurement = _read(self._team.shared(line))
         self.known[measurement.probe_id] = measurement
         self.written += 1
@@ -41,31 +41,31 @@ class SharedLedger:
 
     def is_done(self, point: Point) -> bool:
         """See `PointLedger.is_done`."""
-        return self._team.shared(self._own is not None and self._own.is_done(point))
+        return self._team.shared(self._ledger is not None and self._ledger.is_done(point))
 
     def close(self) -> None:
         """See `PointLedger.close`."""
-        if self._own is not None:
-            self._own.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
 
 class _SharedUnderWay:
     """Rank 0's note of the points under way, known to all ranks."""
 
-    def __init__(self, own: PointLedger | None, team: Team) -> None:
-        self._own = own
-        self._left = team.shared(() if own is None else own.under_way.left_behind())
-        self._twice = team.shared(() if own is None else own.under_way.left_behind_twice())
+    def __init__(self, ledger: PointLedger | None, team: Team) -> None:
+        self._ledger = ledger
+        self._left = team.shared(() if ledger is None else ledger.under_way.left_behind())
+        self._twice = team.shared(() if ledger is None else ledger.under_way.left_behind_twice())
 
     def begin(self, probe_ids: Sequence[str]) -> None:
         """See `UnderWay.begin`."""
-        if self._own is not None:
-            self._own.under_way.begin(probe_ids)
+        if self._ledger is not None:
+            self._ledger.under_way.begin(probe_ids)
 
     def end(self) -> None:
         """See `UnderWay.end`."""
-        if self._own is not None:
-            self._own.under_way.end()
+        if self._ledger is not None:
+            self._ledger.under_way.end()
 
     def left_behind(self) -> tuple[str, ...]:
         """See `UnderWay.left_behind`."""

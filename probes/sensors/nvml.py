@@ -185,9 +185,9 @@ class NvmlSensor:
 
     def _process_bytes(self, running: Sequence[Any] | None) -> float | None:
         """See `State.process_bytes`; an entry without memory is hidden by the system (a container, Windows)."""
-        own = [process.usedGpuMemory for process in running or () if process.pid == os.getpid()]
-        if own and own[0] is not None:
-            return float(own[0])
+        own_bytes = [process.usedGpuMemory for process in running or () if process.pid == os.getpid()]
+        if own_bytes and own_bytes[0] is not None:
+            return float(own_bytes[0])
         used = self._used_bytes()
         return None if used is None or self._used_before_bytes is None else max(used - self._used_before_bytes, 0.0)
 

@@ -61,15 +61,20 @@ def _packages() -> list[DoctorFinding]:
 
     findings = []
     for module, purpose, fix in _PACKAGES:
-        there = find_spec(module) is not None
+        is_installed = find_spec(module) is not None
         try:
-            number = version(_DISTRIBUTIONS.get(module, module)) if there else ""
+            number = version(_DISTRIBUTIONS.get(module, module)) if is_installed else ""
         except PackageNotFoundError:
             number = "of unknown version"
-        detail = f"{number}, for {purpose}" if there else f"missing; needed for {purpose}"
+        detail = f"{number}, for {purpose}" if is_installed else f"missing; needed for {purpose}"
         findings.append(
             DoctorFinding(
-                topic="packages", device=None, what=module, ok=there, detail=detail, fix=None if there else fix
+                topic="packages",
+                device=None,
+                what=module,
+                ok=is_installed,
+                detail=detail,
+                fix=None if is_installed else fix,
             )
         )
     return findings

@@ -14,7 +14,7 @@ from planner.records.figures import PeakMemory
 from probes.device.clock import no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, PeerFailed, broke_communication, cleaned, is_lost, lacks_compiler
-from probes.energy.watch import Watch, watched
+from probes.energy.monitor import DeviceMonitor, monitored_clock
 from probes.memory.peaks import Baseline, baseline, is_out_of_memory, of_process, peak_of, release, return_cached
 from probes.record.figures import Figures
 from probes.session.bench import Bench, PointResult
@@ -130,22 +130,22 @@ def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[li
     timed = [item for item in built if item.point.kind != "idle"]
     for item in resting:
         _keep(item, lambda item=item: rested(item, bench), bench, results)  # type: ignore[misc]
-    watch = Watch(bench.sensor, [item.subject for item in timed]) if bench.sensor else None
+    monitor = DeviceMonitor(bench.sensor, [item.subject for item in timed]) if bench.sensor else None
     timings: list[Timing] = []
-    failed = _guarded(timed[0].point, lambda: timings.extend(_time(timed, bench, watch)), bench) if timed else None
+    failed = _guarded(timed[0].point, lambda: timings.extend(_time(timed, bench, monitor)), bench) if timed else None
     points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
     for item, timing in zip(timed, timings, strict=False):
-        _keep(item, lambda item=item, timing=timing: finish(item, bench, timing, watch), bench, results)  # type: ignore[misc]
+        _keep(item, lambda item=item, timing=timing: finish(item, bench, timing, monitor), bench, results)  # type: ignore[misc]
     built.clear()
     return [[point] for point in points] if failed is not None and len(points) > 1 else []
 
 
-def _time(timed: Sequence[Built], bench: Bench, watch: Watch | None) -> list[Timing]:
+def _time(timed: Sequence[Built], bench: Bench, monitor: DeviceMonitor | None) -> list[Timing]:
     rules = max((bench.rules(item.point) for item in timed), key=lambda rules: rules.cap_s)
     gate = bench.gate_of([item.point for item in timed])
-    clock = bench.together(bench.clock or watched(bench.device, watch))
+    clock = bench.together(bench.clock or monitored_clock(bench.device, monitor))
     return measure([item.subject for item in timed], clock, rules, gate, bench.rng, bench.end_s)
 
 

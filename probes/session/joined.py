@@ -11,21 +11,21 @@ from probes.ranks.team import Team
 from probes.record.figures import Figures
 
 
-def first_failure(own: Figures | None, team: Team) -> Figures | None:
+def first_failure(failed: Figures | None, team: Team) -> Figures | None:
     """Return the failure of the first rank that has one, with the rank's name; None if there is none."""
     if team.size == 1:
-        return own
-    for name, figures in zip(team.names, team.failures(own), strict=True):
+        return failed
+    for name, figures in zip(team.names, team.failures(failed), strict=True):
         if figures is not None:
             return replace(figures, reason=f"{name}: {figures.reason}")
     return None
 
 
-def joined(own: Figures, team: Team) -> Figures:
+def joined(figures: Figures, team: Team) -> Figures:
     """Return the figures of the point over all ranks; a failure is already the same on every rank."""
-    if team.size == 1 or own.status != "ok":
-        return own
-    parts = team.gather(own)
+    if team.size == 1 or figures.status != "ok":
+        return figures
+    parts = team.gather(figures)
     first = parts[0]
     return replace(
         first,

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from planner.lazy import dataclass
 from planner.records.communication import OverlapFigures, RankFigures
 from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
-from probes.energy.watch import Watch
+from probes.energy.monitor import DeviceMonitor
 from probes.energy.window import (
     SETTLE_S,
     Window,
@@ -52,14 +52,14 @@ class Built:
         return self.subject.trial
 
 
-def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> PointResult:
+def finish(built: Built, bench: Bench, timing: Timing, monitor: DeviceMonitor | None) -> PointResult:
     """Return all figures of one point, after its energy window or sustained run if it has one."""
     point, trial = built.point, built.trial
     time_s = time_statistics(timing, trial.steps)
     sampling = sampling_of(timing, trial.steps)
     if point.setup.compiled:
         sampling = replace(sampling, compile_s=max(built.first_step_s, timing.first_call_s))
-    states, power = _burst(built, bench, watch)
+    states, power = _burst(built, bench, monitor)
     energy = EnergyUse(source="none", reason=bench.no_sensor) if bench.sensor is None else EnergyUse()
     trace = None
     rules = _window_rules(point, bench, timing.summary.median_s)
@@ -85,7 +85,7 @@ def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> P
         power=power,
         device_state=device_state(states),
         numerics=outcome.numerics,
-        ranks=_own(timing, trial.steps) if bench.team.size > 1 else RankFigures(),
+        ranks=_own_rank_figures(timing, trial.steps) if bench.team.size > 1 else RankFigures(),
         overlap=overlap_of(timing.phases_s),
     )
     return PointResult(point=point, figures=figures, trace=trace)
@@ -111,25 +111,25 @@ def overlap_of(phases_s: Mapping[str, float]) -> OverlapFigures:
     )
 
 
-def _own(timing: Timing, steps: int) -> RankFigures:
+def _own_rank_figures(timing: Timing, steps: int) -> RankFigures:
     """Return this rank's time; its other figures are those of the point until all ranks are joined."""
     return RankFigures(time_s=() if timing.own_median_s is None else (timing.own_median_s / steps,))
 
 
-def _burst(built: Built, bench: Bench, watch: Watch | None) -> tuple[tuple[State, ...], PowerDraw]:
+def _burst(built: Built, bench: Bench, monitor: DeviceMonitor | None) -> tuple[tuple[State, ...], PowerDraw]:
     """Return the device's states and power while a point was timed; its present state if it was not watched."""
     if bench.sensor is None or bench.device.kind != "cuda":
         return (), PowerDraw()
-    states = watch.states_of(built.trial) if watch else ()
-    return states or (bench.sensor.state(),), watch.power_of(built.trial) if watch else PowerDraw()
+    states = monitor.states_of(built.trial) if monitor else ()
+    return states or (bench.sensor.state(),), monitor.power_of(built.trial) if monitor else PowerDraw()
 
 
 def _window_rules(point: Point, bench: Bench, step_s: float) -> WindowRules | None:
     """Return the window of a point whose steps take `step_s`; None if its burst suffices."""
     if point.energy_s and bench.sensor is not None:
-        return WindowRules(window_s=point.energy_s, settle_s=SETTLE_S, soak_c=bench.soak_c)
+        return WindowRules(window_s=point.energy_s, settle_s=SETTLE_S, reheat_to_c=bench.soak_c)
     if bench.device.kind == "cuda" and point.kind in SUSTAINED_KINDS:
-        return WindowRules(window_s=sustained_s(step_s), settle_s=SUSTAINED_SETTLE_S, soak_c=bench.soak_c)
+        return WindowRules(window_s=sustained_s(step_s), settle_s=SUSTAINED_SETTLE_S, reheat_to_c=bench.soak_c)
     return None
 
 

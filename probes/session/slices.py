@@ -7,7 +7,7 @@ from itertools import groupby
 
 from probes.timing.trial import PointGroup
 
-Slice = tuple[str, bool]
+SliceKey = tuple[str, bool]
 """A workload, and whether these are its late groups."""
 
 
@@ -28,10 +28,10 @@ class TimeSlices:
         """
         self._budget_s = budget_s
         self._expected_s = {
-            key: sum(group.estimate_s for group in listed) for key, listed in groupby(groups, key=_slice_of)
+            key: sum(group.estimate_s for group in listed) for key, listed in groupby(groups, key=_key_of)
         }
-        self._end_s: dict[Slice, float] = {}
-        self._has_started: set[Slice] = set()
+        self._end_s: dict[SliceKey, float] = {}
+        self._has_started: set[SliceKey] = set()
 
     def allows(self, group: PointGroup, now_s: float) -> bool:
         """Return whether a group may start now. A workload's first group may if it fits the whole budget.
@@ -40,7 +40,7 @@ class TimeSlices:
             group: one of the groups.
             now_s: seconds since the run began.
         """
-        key = _slice_of(group)
+        key = _key_of(group)
         if key not in self._end_s:
             self._end_s[key] = self._end_of(key, now_s)
         end_s = self._end_s[key] if key in self._has_started else self._budget_s
@@ -49,7 +49,7 @@ class TimeSlices:
         self._has_started.add(key)
         return True
 
-    def _end_of(self, key: Slice, now_s: float) -> float:
+    def _end_of(self, key: SliceKey, now_s: float) -> float:
         """Return the end of a slice that begins now."""
         own_s = self._expected_s.pop(key)
         later_s = sum(time_s for (_, late), time_s in self._expected_s.items() if late <= key[1])
@@ -59,13 +59,13 @@ class TimeSlices:
         return now_s + left_s * own_s / (own_s + later_s)
 
 
-def _slice_of(group: PointGroup) -> Slice:
+def _key_of(group: PointGroup) -> SliceKey:
     return group.points[0].workload, group.late
 
 
-def with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
+def with_remaining_s(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
     """Yield each group with the expected time of itself and all later groups."""
-    left = sum(group.estimate_s for group in groups)
+    remaining_s = sum(group.estimate_s for group in groups)
     for group in groups:
-        yield group, left
-        left -= group.estimate_s
+        yield group, remaining_s
+        remaining_s -= group.estimate_s

@@ -31,7 +31,7 @@ from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
 from probes.session.outcome import Outcome
 from probes.session.rules import rules_for
-from probes.session.slices import TimeSlices, with_rest
+from probes.session.slices import TimeSlices, with_remaining_s
 from probes.session.slow import too_slow
 from probes.session.support import support_figures, support_point
 from probes.timing.device_gate import DeviceGate
@@ -102,8 +102,8 @@ class Session:
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
         self.began = time.monotonic() - options.spent_s
-        left = self.ledger.under_way
-        self._suspects = frozenset(left.left_behind() if options.skip_failed else left.left_behind_twice())
+        under_way = self.ledger.under_way
+        self._suspects = frozenset(under_way.left_behind() if options.skip_failed else under_way.left_behind_twice())
         """Points under way when the last process of this run died: a single one is to blame, of several any may be. If
         a user resumes, the cause may have been external; only points during which processes died twice are then to
         blame."""
@@ -111,8 +111,8 @@ class Session:
 
     def _open_ledger(self) -> PointLedger | SharedLedger:
         """Open the record. With several ranks only rank 0 has it, and the others learn what it holds."""
-        own = PointLedger(self.options, provenance(self.device), self.listener.noted) if self.team.leads else None
-        return own if own is not None and self.team.size == 1 else SharedLedger(own, self.team)
+        ledger = PointLedger(self.options, provenance(self.device), self.listener.noted) if self.team.leads else None
+        return ledger if ledger is not None and self.team.size == 1 else SharedLedger(ledger, self.team)
 
     def _set_threads(self) -> None:
         """Use one thread on a CPU by default: time taken by other work then shows in the clock, and varies less."""
@@ -187,13 +187,13 @@ class Session:
         """
         slices = TimeSlices(groups, suite_s)
         postponed: list[PointGroup] = []
-        for group, left_s in with_rest(groups):
+        for group, left_s in with_remaining_s(groups):
             if slices.allows(group, self.elapsed_s):
                 self.measure(group, left_s)
             else:
                 postponed.append(group)
         left_out: list[PointGroup] = []
-        for group, left_s in with_rest(postponed):
+        for group, left_s in with_remaining_s(postponed):
             if self.elapsed_s + group.estimate_s <= suite_s:
                 self.measure(group, left_s)
             else:
@@ -267,8 +267,8 @@ class Session:
         kept = []
         for recipe in self.plan.recipes:
             known = self.ledger.known.get(f"support/{recipe.id}")
-            again = known is not None and known.status == "error" and not self.options.skip_failed
-            if known is None or again or (known.status != "ok" and self.options.precisions):
+            retry = known is not None and known.status == "error" and not self.options.skip_failed
+            if known is None or retry or (known.status != "ok" and self.options.precisions):
                 known = self._try_recipe(recipe)
             if known.status == "ok":
                 kept.append(recipe)

@@ -7,8 +7,8 @@ trial B          ▒▒▒▒▒▒▒        ████        ████  
 gate                     |─ judged ─|─ judged ─| ...                    samples taken under other load are set aside
 ```
 
-Interleaving spreads slow drifts of the machine over everything that is compared. If too few quiet samples remain, the
-trial is measured again, up to `attempts` times; after that it is kept and called contended. A clock may judge its
+Interleaving spreads slow drifts of the machine over everything that is compared. If too few undisturbed samples remain,
+the trial is measured again, up to `attempts` times; after that it is kept and called contended. A clock may judge its
 batches itself (`Batch.disturbed`): then each batch is set aside alone, rather than all that were taken beside it.
 """
 
@@ -29,7 +29,7 @@ from probes.timing.quiet import Gate
 from probes.timing.statistics import SampleSummary, is_steady, summarise
 from probes.timing.trial import Trial
 
-MIN_QUIET_SAMPLES = 5
+MIN_UNDISTURBED_SAMPLES = 5
 PAUSE_S = 0.3
 """Wait before a gated trial is measured again."""
 
@@ -87,10 +87,10 @@ class Subject:
     warmup_s: float = 0.0
     guess_s: float = 0.0
     iterations: int = 1
-    quiet: list[Batch] = field(default_factory=list)
-    loud: list[Batch] = field(default_factory=list)
-    quiet_loads: list[float] = field(default_factory=list)
-    loud_loads: list[float] = field(default_factory=list)
+    undisturbed: list[Batch] = field(default_factory=list)
+    disturbed: list[Batch] = field(default_factory=list)
+    undisturbed_loads: list[float] = field(default_factory=list)
+    disturbed_loads: list[float] = field(default_factory=list)
     spent_s: float = 0.0
     budget_s: float = 0.0
     rounds: int = 0
@@ -122,7 +122,7 @@ def measure(
     judge = _Judge(gate, clock)
     while pending := [subject for subject in subjects if subject.stop_reason is None]:
         for subject in rng.sample(pending, len(pending)):
-            judge.hear(subject, _take_batch(subject, clock, rules))
+            judge.add(subject, _take_batch(subject, clock, rules))
         is_over = clock.agree(time.monotonic() >= end_s)
         if is_over or all(subject.spent_s >= subject.budget_s for subject in pending):
             judge.decide()
@@ -134,7 +134,7 @@ def measure(
 
 
 class _Judge:
-    """Collects batches until the gate's window is long enough, then sorts them into quiet and loud."""
+    """Collects batches until the gate's window is long enough, then sorts them into undisturbed and disturbed."""
 
     def __init__(self, gate: Gate | None, clock: Clock) -> None:
         self._gate, self._clock = gate, clock
@@ -142,8 +142,8 @@ class _Judge:
         self._start = gate.open() if gate else None
         self._since = time.monotonic()
 
-    def hear(self, subject: Subject, batch: Batch) -> None:
-        """Take a batch that has just been measured."""
+    def add(self, subject: Subject, batch: Batch) -> None:
+        """Add a batch that has just been measured."""
         self._waiting.append((subject, batch))
         if self._gate is None or self._clock.agree(time.monotonic() - self._since >= self._gate.window_s):
             self.decide()
@@ -151,12 +151,12 @@ class _Judge:
     def decide(self) -> None:
         """Judge the batches that were measured since the last decision."""
         load = self._gate.judge(self._start) if self._gate else None
-        is_quiet = self._gate is None or self._gate.accepts(load)
+        is_accepted = self._gate is None or self._gate.accepts(load)
         for subject, batch in self._waiting:
-            keeps = is_quiet and not batch.disturbed
-            (subject.quiet if keeps else subject.loud).append(batch)
+            is_undisturbed = is_accepted and not batch.disturbed
+            (subject.undisturbed if is_undisturbed else subject.disturbed).append(batch)
             if load is not None:
-                (subject.quiet_loads if keeps else subject.loud_loads).append(load)
+                (subject.undisturbed_loads if is_undisturbed else subject.disturbed_loads).append(load)
         self._waiting.clear()
         self._start = self._gate.open() if self._gate else None
         self._since = time.monotonic()
@@ -197,19 +197,23 @@ def _take_batch(subject: Subject, clock: Clock, rules: Rules) -> Batch:
 
 def _why_stop(subject: Subject, rules: Rules) -> str | None:
     """Return `ci`, `cap`, or None to continue. Other load is considered before precision."""
-    quiet = _samples(subject.quiet)
-    total_s = sum(quiet) * subject.iterations
+    samples = _samples(subject.undisturbed)
+    total_s = sum(samples) * subject.iterations
     if subject.rounds < rules.rounds:
         return None
-    if len(quiet) >= rules.min_samples and total_s >= rules.min_total_s and summarise(quiet).ci_ratio <= rules.ci_ratio:
+    if (
+        len(samples) >= rules.min_samples
+        and total_s >= rules.min_total_s
+        and summarise(samples).ci_ratio <= rules.ci_ratio
+    ):
         return "ci"
     if subject.spent_s < subject.budget_s:
         return None
-    by_batch = any(batch.canary_ratio is not None for batch in subject.loud)
-    # A gate judges windows: if most were loud, the quiet ones beside them are doubtful. A canary judges each batch.
-    mostly_loud = len(subject.loud) > len(subject.quiet) and not by_batch
-    too_loud = mostly_loud or (len(quiet) < MIN_QUIET_SAMPLES and bool(subject.loud))
-    if too_loud and subject.attempts < rules.attempts:
+    by_batch = any(batch.canary_ratio is not None for batch in subject.disturbed)
+    # A gate judges windows: if most were disturbed, the others beside them are doubtful. A canary judges each batch.
+    mostly_disturbed = len(subject.disturbed) > len(subject.undisturbed) and not by_batch
+    too_disturbed = mostly_disturbed or (len(samples) < MIN_UNDISTURBED_SAMPLES and bool(subject.disturbed))
+    if too_disturbed and subject.attempts < rules.attempts:
         subject.attempts += 1
         subject.budget_s += rules.cap_s
         return None
@@ -217,13 +221,13 @@ def _why_stop(subject: Subject, rules: Rules) -> str | None:
 
 
 def result_of(subject: Subject) -> Timing:
-    """Summarise the quiet samples if there are enough; otherwise all of them, with the result called contended."""
-    quiet = _samples(subject.quiet)
-    enough = bool(quiet) and (not subject.loud or len(quiet) >= MIN_QUIET_SAMPLES)
-    used = subject.quiet if enough else [*subject.quiet, *subject.loud]
-    loads = subject.quiet_loads if enough else [*subject.quiet_loads, *subject.loud_loads]
+    """Summarise the undisturbed samples; if there are too few, all of them, with the result called contended."""
+    samples = _samples(subject.undisturbed)
+    enough = bool(samples) and (not subject.disturbed or len(samples) >= MIN_UNDISTURBED_SAMPLES)
+    used = subject.undisturbed if enough else [*subject.undisturbed, *subject.disturbed]
+    loads = subject.undisturbed_loads if enough else [*subject.undisturbed_loads, *subject.disturbed_loads]
     names = dict.fromkeys(name for batch in used for name in batch.phases_s)
-    own = [sample for batch in used for sample in batch.own_s]
+    own_samples_s = [sample for batch in used for sample in batch.own_s]
     ratios = [batch.canary_ratio for batch in used if batch.canary_ratio is not None]
     return Timing(
         summary=summarise(_samples(used)),
@@ -232,7 +236,7 @@ def result_of(subject: Subject) -> Timing:
         },
         quality="ok" if enough else "contended",
         other_load_ratio=float(np.mean(loads)) if loads else None,
-        samples_gated=len(_samples(subject.loud)),
+        samples_gated=len(_samples(subject.disturbed)),
         rounds=subject.rounds,
         attempts=subject.attempts,
         iterations_per_sample=subject.iterations,
@@ -240,7 +244,7 @@ def result_of(subject: Subject) -> Timing:
         warmup_s=subject.warmup_s,
         first_call_s=subject.first_call_s,
         canary_ratio=float(np.median(ratios)) if ratios else None,
-        own_median_s=float(np.median(own)) if own else None,
+        own_median_s=float(np.median(own_samples_s)) if own_samples_s else None,
         host_median_s=host_median_s(used),
     )
 
@@ -265,7 +269,7 @@ def _compilations() -> int:
     return int(counters["stats"]["unique_graphs"]) if counters else 0
 
 
-def run_steadily(trial: Trial, recipe: PrecisionRecipe, clock: Clock, seconds: float, guess_s: float) -> list[Batch]:
+def run_batches(trial: Trial, recipe: PrecisionRecipe, clock: Clock, seconds: float, guess_s: float) -> list[Batch]:
     """Keep a trial running for a while, in batches of about a quarter of a second; return the batches."""
     recipe.activate()
     count = max(1, round(0.25 / max(guess_s, 1e-6)))

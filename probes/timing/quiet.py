@@ -40,12 +40,12 @@ def read_cpu() -> CpuReading | None:
         return None
     # user nice system idle iowait irq softirq steal: time that a hypervisor gave to other guests counts as load too
     hz = os.sysconf("SC_CLK_TCK")
-    own = os.times()
+    times = os.times()
     idle = ticks[3] + ticks[4]
     return CpuReading(
         busy_s=(sum(ticks) - idle) / hz,
         total_s=sum(ticks) / hz,
-        own_s=own.user + own.system + own.children_user + own.children_system,
+        own_s=times.user + times.system + times.children_user + times.children_system,
         wall_s=time.monotonic(),
     )
 

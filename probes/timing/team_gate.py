@@ -12,33 +12,33 @@ from probes.timing.quiet import WINDOW_S, CpuReading, Gate, read_cpu
 class TeamGate:
     """The gates of the GPUs of all ranks; the worst one decides."""
 
-    def __init__(self, own: Gate, team: Team) -> None:
-        self._own, self._team = own, team
-        self.window_s = own.window_s
+    def __init__(self, gate: Gate, team: Team) -> None:
+        self._gate, self._team = gate, team
+        self.window_s = gate.window_s
 
     @property
     def others(self) -> int:
         """See `DeviceGate.others`; the largest value of any rank. All ranks must ask at the same time."""
-        return int(self._team.maxima([float(getattr(self._own, "others", 0))])[0])
+        return int(self._team.maxima([float(getattr(self._gate, "others", 0))])[0])
 
     def for_kinds(self, kinds: Collection[str]) -> TeamGate:
         """See `DeviceGate.for_kinds`."""
-        own = self._own.for_kinds(kinds) if isinstance(self._own, DeviceGate) else self._own
-        return TeamGate(own, self._team)
+        gate = self._gate.for_kinds(kinds) if isinstance(self._gate, DeviceGate) else self._gate
+        return TeamGate(gate, self._team)
 
     def open(self) -> object:
         """Record the state before a window."""
-        return self._own.open()
+        return self._gate.open()
 
     def judge(self, start: object) -> float | None:
         """Return the largest share of any rank; None if no rank can read it."""
-        own = self._own.judge(start)
-        worst = self._team.maxima([-1.0 if own is None else own])[0]
+        share = self._gate.judge(start)
+        worst = self._team.maxima([-1.0 if share is None else share])[0]
         return None if worst < 0 else worst
 
     def accepts(self, ratio: float | None) -> bool:
         """Return whether samples of a window can be trusted; all ranks judge the same share."""
-        return self._own.accepts(ratio)
+        return self._gate.accepts(ratio)
 
 
 class TeamLoadGate:
@@ -61,10 +61,10 @@ class TeamLoadGate:
         """Return the share of CPUs that others used since `start`, on the node where it is largest."""
         end = read_cpu()
         if not isinstance(start, CpuReading) or end is None:
-            own = (0.0, 0.0, 0.0)
+            cpu_s = (0.0, 0.0, 0.0)
         else:
-            own = (end.busy_s - start.busy_s, end.total_s - start.total_s, end.own_s - start.own_s)
-        ranks = self._team.gather(own)
+            cpu_s = (end.busy_s - start.busy_s, end.total_s - start.total_s, end.own_s - start.own_s)
+        ranks = self._team.gather(cpu_s)
         size = self._team.place.local_world
         nodes = [ranks[at : at + size] for at in range(0, len(ranks), size)]
         return max((share for node in nodes if (share := _share(node)) is not None), default=None)

@@ -103,19 +103,19 @@ def _gpu_targets(plan: ProbePlan) -> Named:
     ]
 
 
-_TINY = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
+_TINY_LLAMA = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
 _CPU_RECIPES = ("fp32", "bf16-autocast", "bf16-pure")
 
 
 def _cpu_anchors() -> Named:
     """Return the corners of the predicted range: shallow and deep, short and long, narrow and wide, recomputed."""
     models = (
-        replace(_TINY, layers=1),
-        replace(_TINY, layers=6),
-        replace(_TINY, layers=2, seq_len=512),
-        replace(_TINY, layers=1, seq_len=1024),
-        replace(_TINY, layers=1, size="tiny-wider"),
-        replace(_TINY, layers=2, seq_len=512, recompute=True),
+        replace(_TINY_LLAMA, layers=1),
+        replace(_TINY_LLAMA, layers=6),
+        replace(_TINY_LLAMA, layers=2, seq_len=512),
+        replace(_TINY_LLAMA, layers=1, seq_len=1024),
+        replace(_TINY_LLAMA, layers=1, size="tiny-wider"),
+        replace(_TINY_LLAMA, layers=2, seq_len=512, recompute=True),
     )
     return [(model, name) for name in _CPU_RECIPES for model in models]
 
@@ -123,13 +123,13 @@ def _cpu_anchors() -> Named:
 def _cpu_targets() -> Named:
     """Return cases within those corners: extrapolating on a machine with unsteady speed would test the machine."""
     models = (
-        replace(_TINY, layers=3),
-        replace(_TINY, layers=3, size="tiny-wide"),
-        replace(_TINY, layers=2, seq_len=768),
-        replace(_TINY, layers=4, seq_len=512, recompute=True),
-        replace(_TINY, layers=2, batch=2),
-        replace(_TINY, layers=2, size="tiny-wider"),
-        replace(_TINY, layers=4, seq_len=512),
-        replace(_TINY, layers=1, size="tiny-wide", seq_len=512),
+        replace(_TINY_LLAMA, layers=3),
+        replace(_TINY_LLAMA, layers=3, size="tiny-wide"),
+        replace(_TINY_LLAMA, layers=2, seq_len=768),
+        replace(_TINY_LLAMA, layers=4, seq_len=512, recompute=True),
+        replace(_TINY_LLAMA, layers=2, batch=2),
+        replace(_TINY_LLAMA, layers=2, size="tiny-wider"),
+        replace(_TINY_LLAMA, layers=4, seq_len=512),
+        replace(_TINY_LLAMA, layers=1, size="tiny-wide", seq_len=512),
     )
     return [(model, name) for name in _CPU_RECIPES for model in models]

@@ -21,11 +21,11 @@ RANKS_TARGETS_RATIO = {"time": 0.20}
 Case = dict[str, Any]
 
 
-LOUD_ANCHORS = "predicted from small steps that were measured while something else ran"
+DISTURBED_ANCHORS = "predicted from small steps that were measured while something else ran"
 """Reason of a case whose error cannot be blamed on the prediction."""
 
 
-def is_loud(point: Measurement) -> bool:
+def is_disturbed(point: Measurement) -> bool:
     """Return whether a point was measured while something else ran, or while the device throttled itself."""
     return point.sampling.quality not in (None, "ok")
 
@@ -61,7 +61,7 @@ def verify_document(measurements: Iterable[Measurement]) -> dict[str, Any]:
         "schema": SCHEMA,
         "cases": cases,
         "summary": {metric: summary_of(cases, metric) for metric in METRICS},
-        "summary_quiet": {metric: summary_of(_quiet(cases), metric) for metric in METRICS},
+        "summary_quiet": {metric: summary_of(_undisturbed(cases), metric) for metric in METRICS},
         "targets": _targets(points),
         "contended": sorted({case["name"] for case in cases if case["quality"] != "ok"}),
         "not_run": [{"name": _name(point), "status": point.status, "reason": point.reason} for point in failed],
@@ -98,7 +98,7 @@ def _case(point: Measurement, metric: str, predicted: float, measured: float) ->
         "quality": "ok"
         if metric == "memory"
         else "contended"
-        if point.reason == LOUD_ANCHORS
+        if point.reason == DISTURBED_ANCHORS
         else point.sampling.quality,
     }
 
@@ -109,7 +109,7 @@ def _interval_ratio(point: Measurement) -> float | None:
     return None if sd is None else Z95 * sd
 
 
-def _quiet(cases: Iterable[Case]) -> list[Case]:
+def _undisturbed(cases: Iterable[Case]) -> list[Case]:
     return [case for case in cases if case["quality"] in (None, "ok")]
 
 

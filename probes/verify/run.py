@@ -19,7 +19,7 @@ from probes.session.listener import Progress
 from probes.session.suite import Session
 from probes.timing.trial import Point, PointGroup
 from probes.verify.cases import VerifyCase, anchors, targets
-from probes.verify.document import LOUD_ANCHORS, is_loud
+from probes.verify.document import DISTURBED_ANCHORS, is_disturbed
 from probes.verify.points import anchor_point, target_point
 from probes.verify.predict import predict
 from probes.verify.together import check_family
@@ -31,8 +31,8 @@ BUDGETS_S = {"cuda": 480.0, "cpu": 55.0}
 
 ANCHOR_TRIES = 2
 """How often anchors are measured if something else runs at the same time."""
-MIN_QUIET_ANCHORS = 2
-"""With fewer quiet anchors, the prediction depends on figures that are slow by an unknown factor."""
+MIN_UNDISTURBED_ANCHORS = 2
+"""With fewer undisturbed anchors, the prediction depends on figures that are slow by an unknown factor."""
 
 
 def share_s(session: Session) -> float:
@@ -151,12 +151,12 @@ class _Checker:
         )
         bookkeeping = tracked(session, case)
         work = replace(point, counts=replace(point.counts, params=bookkeeping.params))
-        quiet = sum(not is_loud(anchor) for anchor, _ in known)
+        undisturbed = sum(not is_disturbed(anchor) for anchor, _ in known)
         predicted = replace(
             point,
             predicted=predict(work, bookkeeping.peak_bytes, known, self._rates()),
             tracked_peak_bytes=bookkeeping.peak_bytes,
-            note=LOUD_ANCHORS if quiet < MIN_QUIET_ANCHORS else None,
+            note=DISTURBED_ANCHORS if undisturbed < MIN_UNDISTURBED_ANCHORS else None,
         )
         group = PointGroup(name=f"checking {case.model.name}", points=[predicted], estimate_s=case.estimate_s)
         return session.measure(group, case.estimate_s)
@@ -183,7 +183,7 @@ class _Checker:
                     self.session.measure(PointGroup(name=name, points=missing, estimate_s=estimate_s), estimate_s)
                 known = self.session.ledger.known
                 lines = [known[point.probe_id] for point in points if point.probe_id in known]  # less those out of time
-                missing = [point for point in points if point.probe_id in known and is_loud(known[point.probe_id])]
+                missing = [point for point in points if point.probe_id in known and is_disturbed(known[point.probe_id])]
             self._known[case.family] = [
                 (line, tracked(self.session, cases[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
             ]

@@ -17,7 +17,7 @@ from probes.session.bench import PointResult
 from probes.session.suite import Session
 from probes.timing.trial import Point, PointGroup
 from probes.verify.cases import VerifyCase
-from probes.verify.document import LOUD_ANCHORS, is_loud
+from probes.verify.document import DISTURBED_ANCHORS, is_disturbed
 from probes.verify.points import anchor_point, target_point
 from probes.verify.predict import predict
 
@@ -26,7 +26,7 @@ FLOP_PER_S = 5e10
 STEPS, FIXED_S = 9.0, 1.0
 """Steps of a case including warm-up and memory, and seconds for building and tracking it. If this is too little, the
 group still ends on time, with fewer samples of each case."""
-QUIET_SHARE = 0.5
+UNDISTURBED_SHARE = 0.5
 """Share of a family's anchors; with fewer undisturbed ones, a prediction is not judged."""
 
 Track = Callable[[VerifyCase], Tracked]
@@ -91,12 +91,12 @@ class _Predictor:
             for name, case in self._anchors.items()
             if name in lines and lines[name].status == "ok"
         ]
-        quiet = sum(not is_loud(line) for line, _ in known)
+        undisturbed = sum(not is_disturbed(line) for line, _ in known)
         work = replace(target, counts=replace(target.counts, params=params))
         return replace(
             target,
             predicted=predict(work, target.tracked_peak_bytes, known, measured_rates(lines.values())),
-            note=LOUD_ANCHORS if quiet < max(2.0, QUIET_SHARE * len(self._anchors)) else None,
+            note=DISTURBED_ANCHORS if undisturbed < max(2.0, UNDISTURBED_SHARE * len(self._anchors)) else None,
         )
 
 

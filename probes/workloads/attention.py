@@ -79,14 +79,14 @@ def attention_flop(batch: int, heads: int, head_dim: int, length: int) -> float:
 
 
 def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int, heads: Heads | None = None) -> Point:
-    own = f"d{heads[2]}" if heads else ""
+    head_tag = f"d{heads[2]}" if heads else ""
     heads = heads or (GPU_HEADS if plan.on_gpu else CPU_HEADS)
-    alone = "b1" if plan.on_gpu and batch * length < TOKENS else ""
+    batch_tag = "b1" if plan.on_gpu and batch * length < TOKENS else ""
     forward = attention_flop(batch, heads[0], heads[2], length)
     element = 4 if recipe.operand == "float32" else 2
     moved = batch * length * heads[2] * element * (2 * heads[0] + 2 * heads[1])
     return Point(
-        probe_id=f"attention/s{length}{alone}{own}/{recipe.id}",
+        probe_id=f"attention/s{length}{batch_tag}{head_tag}/{recipe.id}",
         kind="attention",
         workload="attention",
         recipe=recipe,

@@ -55,8 +55,8 @@ def _build(state: str, device: Device) -> CallTrial:
 
         held = torch.randn(HELD_BYTES // 4, device=device.torch)
 
-    def rest() -> None:
+    def sleep() -> None:
         time.sleep(0.05)
         _ = held
 
-    return CallTrial(call=rest)
+    return CallTrial(call=sleep)

@@ -57,10 +57,10 @@ class OptimizerCase:
         import importlib
 
         try:
-            there = hasattr(importlib.import_module(package), attribute)
+            exists = hasattr(importlib.import_module(package), attribute)
         except Exception as error:  # a version incompatible with this torch must not end the run
             return f"{package} cannot be imported: {cleaned(error)}"
-        return None if there else f"this version lacks {self.needs}"
+        return None if exists else f"this version lacks {self.needs}"
 
 
 def _torch(name: str, **settings: Any) -> Callable[[list[Any]], Any]:
@@ -78,7 +78,7 @@ def _adamw_8bit(tensors: list[Any]) -> Any:
     return AdamW8bit(tensors, lr=1e-4)
 
 
-def _own(name: str) -> Callable[[list[Any]], Any]:
+def _custom(name: str) -> Callable[[list[Any]], Any]:
     """Return a function that makes an optimizer which torch lacks."""
 
     def make(tensors: list[Any]) -> Any:
@@ -121,8 +121,8 @@ OPTIMIZERS = (
         devices=("cuda", "cpu"),
         needs="torch.optim.Adafactor",
     ),
-    OptimizerCase(id="lamb", make=_own("Lamb"), suites=_LONG, devices=("cuda", "cpu")),
-    OptimizerCase(id="sophia", make=_own("SophiaG"), suites=_LONG, devices=("cuda", "cpu")),
+    OptimizerCase(id="lamb", make=_custom("Lamb"), suites=_LONG, devices=("cuda", "cpu")),
+    OptimizerCase(id="sophia", make=_custom("SophiaG"), suites=_LONG, devices=("cuda", "cpu")),
     OptimizerCase(id="sgd-momentum", make=_torch("SGD", momentum=0.9, fused=True), devices=("cuda", "cpu")),
     OptimizerCase(id="muon", make=_torch("Muon"), needs="torch.optim.Muon", suites=("thorough",)),
 )

@@ -37,7 +37,7 @@ PARTS = (
     "numerics/test_training.py::test_a_gpu_drops_the_same_from_the_same_start",
     "numerics/session/test_suite.py::test_a_gpu_that_is_lost_in_a_task_ends_the_run_as_that_and_not_as_the_tasks_fault",
     "precisions",
-    "ranks/test_loss.py",
+    "ranks/test_failure_reports.py",
     "record/test_provenance.py",
     "sensors/test_nvml.py",
     "session/test_doctor.py",

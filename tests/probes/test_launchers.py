@@ -115,15 +115,15 @@ def test_the_script_of_one_cpu_node_runs_and_its_record_comes_back_whole(name: s
     probe = Options(suite="quick", device="cpu", precisions=("fp32",), workloads=("launch",), budget_s=300.0)
     text, port = recipe(name, probe, ranks=1), free_port()
     # A machine outside the cluster has neither its names nor its volumes, and other tests may hold the port.
-    here = {
+    replacements = {
         "mpplan-probe-0.mpplan-probe": "localhost",
         "$HOSTNAME.mpplan-probe": "localhost",
         ":29400": f":{port}",
         "record=/record/": f"record={tmp_path}/",
     }
     shell = shells(name, text)[-1]
-    for there, instead in here.items():
-        shell = shell.replace(there, instead)
+    for pattern, instead in replacements.items():
+        shell = shell.replace(pattern, instead)
 
     done = subprocess.run(
         ["bash", "-c", shell],

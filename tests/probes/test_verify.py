@@ -186,9 +186,9 @@ def test_a_case_that_ran_under_load_is_named_and_one_that_did_not_run_is_listed(
 
 
 def test_a_case_predicted_from_loud_anchors_is_not_held_against_the_prediction() -> None:
-    from probes.verify.document import LOUD_ANCHORS
+    from probes.verify.document import DISTURBED_ANCHORS
 
-    document = verify_document([verified("a/bf16", 1.02, 1.0), verified("b/bf16", 3.0, 1.0, reason=LOUD_ANCHORS)])
+    document = verify_document([verified("a/bf16", 1.02, 1.0), verified("b/bf16", 3.0, 1.0, reason=DISTURBED_ANCHORS)])
 
     assert document["contended"] == ["b/bf16"]
     assert document["summary"]["time"]["n"] == 2

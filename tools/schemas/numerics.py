@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from probes.numerics.formats.elements import FORMATS
-from probes.numerics.instruments.bench import Turned
 from probes.numerics.instruments.exponents import SWALLOWING, TENSORS
 from probes.numerics.instruments.parity import PARITY_VERDICTS
 from probes.numerics.instruments.policy import FOUND, Tried
 from probes.numerics.instruments.scaling import ARITHMETIC, MEASURED, DynamicScale, StaticScale
 from probes.numerics.instruments.schedule import SCHEDULES
+from probes.numerics.instruments.warm_starts import Turned
 from probes.numerics.lowering.recipes import LOWER, MODES
 from probes.numerics.session.document import NUMERICS_SCHEMA
 from probes.numerics.session.options import METRICS

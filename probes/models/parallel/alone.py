@@ -39,9 +39,9 @@ class Alone:
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
         """See `Strategy.build`."""
         from probes.models.parallel.decoder import build_decoder, global_batch
-        from probes.models.parallel.running import WholeStep, share, trained
+        from probes.models.parallel.running import WholeStep, prepare_training, share
 
         decoder = build_decoder(case, seed, device.torch, team)
-        training = trained(decoder, recipe, device.kind)
+        training = prepare_training(decoder, recipe, device.kind)
         batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)
         return WholeStep(decoder, training, batch)

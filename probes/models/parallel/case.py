@@ -18,7 +18,7 @@ from probes.precisions.interface import PrecisionRecipe
 SEQUENCES = 4
 """Sequences per rank in a step. A pipeline takes each one as a micro-batch, so a rank with two stages still has two for
 each stage."""
-TINY = LayerShape(model="tiny-256-16h", hidden=256, heads=16, kv_heads=8, head_dim=16, ffn=704, vocab=2048)
+TINY_16_HEADS = LayerShape(model="tiny-256-16h", hidden=256, heads=16, kv_heads=8, head_dim=16, ffn=704, vocab=2048)
 """For CPUs: not a published model, but with heads for 8 ranks."""
 CPU_LAYERS, GPU_LAYERS = 4, 16
 """Least number of layers of the model for CPUs, and number of layers of the published model."""
@@ -138,7 +138,7 @@ class ParallelCase:
 
 def case_of(world: int, *, on_gpu: bool) -> ParallelCase:
     """Return the step of `world` ranks: layers for two stages each; 128 tokens per rank on a CPU, 8192 on a GPU."""
-    shape, layers, seq_len = (LLAMA_1B, GPU_LAYERS, 2048) if on_gpu else (TINY, max(CPU_LAYERS, 2 * world), 32)
+    shape, layers, seq_len = (LLAMA_1B, GPU_LAYERS, 2048) if on_gpu else (TINY_16_HEADS, max(CPU_LAYERS, 2 * world), 32)
     return ParallelCase(shape=shape, layers=layers, seq_len=seq_len, sequences=SEQUENCES * world)
 
 

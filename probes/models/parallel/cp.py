@@ -54,15 +54,17 @@ class ContextParallel:
 
         from probes.models.parallel.decoder import build_decoder, global_batch
         from probes.models.parallel.gathered_attention import GatheredAttention, positions_of
-        from probes.models.parallel.running import WholeStep, trained
+        from probes.models.parallel.running import WholeStep, prepare_training
 
         decoder = build_decoder(case, seed, device.torch, team)
         group = team.world()
-        own = positions_of(team.place.rank, team.size, case.seq_len, device.torch)
-        decoder.cos, decoder.sin = decoder.cos[own], decoder.sin[own]
+        positions = positions_of(team.place.rank, team.size, case.seq_len, device.torch)
+        decoder.cos, decoder.sin = decoder.cos[positions], decoder.sin[positions]
         for layer in decoder.layers.values():
             layer.attention.attend = GatheredAttention(group, team.place.rank, case.seq_len)
-        training = trained(decoder, recipe, device.kind)
+        training = prepare_training(decoder, recipe, device.kind)
         run = DistributedDataParallel(decoder, process_group=group.handle)
         tokens, targets = global_batch(case, seed + 1, device.torch)
-        return WholeStep(run, training, (tokens[:, own].contiguous(), targets[:, own].contiguous()), buckets=True)
+        return WholeStep(
+            run, training, (tokens[:, positions].contiguous(), targets[:, positions].contiguous()), buckets=True
+        )

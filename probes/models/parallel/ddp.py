@@ -49,11 +49,11 @@ class Ddp:
         from torch.nn.parallel import DistributedDataParallel
 
         from probes.models.parallel.decoder import build_decoder, global_batch
-        from probes.models.parallel.running import WholeStep, share, trained
+        from probes.models.parallel.running import WholeStep, prepare_training, share
 
         decoder = build_decoder(case, seed, device.torch, team)
         decoder.recompute = self.recompute
-        training = trained(decoder, recipe, device.kind)
+        training = prepare_training(decoder, recipe, device.kind)
         run = DistributedDataParallel(decoder, process_group=team.world().handle)
         batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)
         return WholeStep(run, training, batch, buckets=True)

@@ -49,13 +49,13 @@ class Fsdp2:
         """See `Strategy.build`."""
         from probes.models.parallel.decoder import build_decoder, global_batch
         from probes.models.parallel.mesh import mesh_alone, mesh_of
-        from probes.models.parallel.running import WholeStep, share, trained
+        from probes.models.parallel.running import WholeStep, prepare_training, share
 
         decoder = build_decoder(case, seed, device.torch, team)
         flags = recipe.convert(decoder) if recipe.convert else ()
         mesh = mesh_alone(team, device) if self.alone else mesh_of(team, device, dp=team.size)
         shard(decoder, mesh, recipe)
-        training = trained(decoder, held_in_fp32(recipe), device.kind)
+        training = prepare_training(decoder, held_in_fp32(recipe), device.kind)
         training.flags += flags
         batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)
         return WholeStep(decoder, training, batch)

@@ -50,9 +50,9 @@ class GatheredAttention:
             length: tokens of a whole sequence.
         """
         self._group = group
-        own = group.index_of(rank)
+        index = group.index_of(rank)
         chunk = length // (2 * group.size)
-        self._ends = (own + 1) * chunk, (2 * group.size - own) * chunk
+        self._ends = (index + 1) * chunk, (2 * group.size - index) * chunk
         self._masks = tuple(causal_lower_right(chunk, end) for end in self._ends)
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

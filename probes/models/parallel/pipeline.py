@@ -79,7 +79,7 @@ class Pipeline:
         from torch.distributed.pipelining.schedules import Schedule1F1B, ScheduleInterleaved1F1B
 
         from probes.models.parallel.decoder import build_decoder, global_batch, loss_of, stage_of
-        from probes.models.parallel.running import PipelineStep, share, trained
+        from probes.models.parallel.running import PipelineStep, prepare_training, share
 
         layout = self.layout(team.size)
         group = team.group("alone", 1) if self.alone else team.group("pp", layout.pp, layout.dp)
@@ -89,7 +89,7 @@ class Pipeline:
         for i in range(layout.vp):
             number = at + i * layout.pp
             decoder = stage_of(build_decoder(case, seed, device.torch, team), number, layout.stages)
-            trainings.append(trained(decoder, recipe, device.kind))
+            trainings.append(prepare_training(decoder, recipe, device.kind))
             run = _reduced(decoder, replicas.handle) if replicas else decoder
             stages.append(PipelineStage(run, number, layout.stages, device.torch, group=group.handle))
         if layout.vp == 1:

@@ -19,7 +19,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 """Tokens and targets."""
 
 
-def trained(decoder: Decoder, recipe: PrecisionRecipe, device_kind: str) -> Training:
+def prepare_training(decoder: Decoder, recipe: PrecisionRecipe, device_kind: str) -> Training:
     """Prepare a model for training, with its forward pass in the recipe's context."""
     training = Training(decoder, recipe, device_kind)
     decoder.region = training.region

@@ -55,11 +55,11 @@ class TensorParallel:
 
         from probes.models.parallel.decoder import build_decoder, global_batch
         from probes.models.parallel.mesh import mesh_alone, mesh_of
-        from probes.models.parallel.running import WholeStep, share, trained
+        from probes.models.parallel.running import WholeStep, prepare_training, share
 
         decoder = build_decoder(case, seed, device.torch, team)
         shard_products(decoder, mesh_alone(team, device) if self.alone else mesh_of(team, device, tp=team.size))
-        training = trained(decoder, recipe, device.kind)
+        training = prepare_training(decoder, recipe, device.kind)
         batch = global_batch(case, seed + 1, device.torch)
         if self.alone:
             batch = share(batch, team.place.rank, team.size)

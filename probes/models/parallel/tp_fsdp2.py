@@ -54,7 +54,7 @@ class TensorParallelFsdp2:
 
         from probes.models.parallel.decoder import build_decoder, global_batch
         from probes.models.parallel.mesh import mesh_of
-        from probes.models.parallel.running import WholeStep, share, trained
+        from probes.models.parallel.running import WholeStep, prepare_training, share
 
         # The norm takes an all-reduce of four bytes along either dimension, for which torch prints a warning.
         logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
@@ -63,6 +63,6 @@ class TensorParallelFsdp2:
         decoder = build_decoder(case, seed, device.torch, team)
         shard_products(decoder, mesh["tp"])
         shard(decoder, mesh["dp"], recipe)
-        training = trained(decoder, held_in_fp32(recipe), device.kind)
+        training = prepare_training(decoder, held_in_fp32(recipe), device.kind)
         batch = share(global_batch(case, seed + 1, device.torch), team.place.rank // self.tp, replicas)
         return WholeStep(decoder, training, batch, around=loss_parallel)

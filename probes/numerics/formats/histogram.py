@@ -114,7 +114,7 @@ def _bin_of(value: float) -> int:
     return int((exponent - 1 + BIAS) * SUB_BINS + ceil((2.0 * mantissa - 1.0) * SUB_BINS))
 
 
-def nothing() -> Magnitudes:
+def empty_histogram() -> Magnitudes:
     """Return the histogram of no values."""
     return Magnitudes(counts=np.zeros(BINS, dtype=np.int64), zeros=0, ties=np.zeros(256, dtype=np.int64))
 

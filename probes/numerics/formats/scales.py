@@ -19,7 +19,7 @@ from probes.numerics.formats.elements import ElementFormat, find_format, rounded
 if TYPE_CHECKING:
     import torch
 
-TINY = 1e-12
+EPS = 1e-12
 """Least maximum from which an FP32 scale is made, so that zeros have a scale; `EPS` in torchao's `float8_utils`."""
 TILE = 128
 """Elements per tile of `blockwise`."""
@@ -47,13 +47,13 @@ def power_of_two_scale(largest_seen: torch.Tensor, element: ElementFormat) -> to
 
 def tensorwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
     """Quantise with one scale, which maps the maximum to the format's largest number."""
-    scale = x.abs().amax().clamp(min=TINY) / element.largest
+    scale = x.abs().amax().clamp(min=EPS) / element.largest
     return rounded(x / scale, element) * scale
 
 
 def rowwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
     """Quantise with one power-of-two scale per row."""
-    scale = power_of_two_scale(x.abs().amax(dim=-1, keepdim=True).clamp(min=TINY), element)
+    scale = power_of_two_scale(x.abs().amax(dim=-1, keepdim=True).clamp(min=EPS), element)
     return rounded(x / scale, element) * scale
 
 
@@ -78,7 +78,7 @@ def blockwise_parts(
     The last block is padded with zeros.
     """
     blocks = _blocks(x, TILE)
-    scale = _largest_of(blocks, tiled=is_weight).clamp(min=TINY) / element.largest
+    scale = _largest_of(blocks, tiled=is_weight).clamp(min=EPS) / element.largest
     return rounded(blocks / scale, element), scale
 
 
@@ -98,7 +98,7 @@ def nvfp4_parts(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return numbers of the format `[..., blocks, 16]`, E4M3 scales `[..., blocks, 1]` and the tensor's FP32 scale."""
     scales = find_format("e4m3")
-    whole = x.abs().amax().clamp(min=TINY) / (scales.largest * element.largest)
+    whole = x.abs().amax().clamp(min=EPS) / (scales.largest * element.largest)
     blocks = _blocks(x, NVFP4_BLOCK)
     wanted = _largest_of(blocks, tiled=is_weight) / element.largest / whole
     scale = rounded(wanted, scales).clamp(min=scales.smallest)

@@ -15,8 +15,8 @@ import torch
 
 from planner.lazy import dataclass
 from probes.numerics.formats.elements import FORMATS, ElementFormat, find_format
-from probes.numerics.formats.histogram import Magnitudes, magnitudes, nothing, swallowed_counts
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, missing
+from probes.numerics.formats.histogram import Magnitudes, empty_histogram, magnitudes, swallowed_counts
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, TimeBudget, missing
 from probes.numerics.lowering.switches import kinds_of
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
@@ -25,7 +25,7 @@ TENSORS = ("weights", "activations", "gradients", "weight_gradients")
 """`gradients` are the gradients of a layer's output, which its backward products read."""
 SWALLOWING = ("bf16", "fp16")
 """Formats that some training recipes hold weights in."""
-LOOKS = 5
+OBSERVED_STEPS = 5
 """Number of steps that are examined, evenly spread over the run."""
 MOST_STEPS, LEAST_STEPS = 100, 5
 HEADROOM_OCTAVES = 2
@@ -41,34 +41,35 @@ class LayerMagnitudes:
     """Observations of one layer; its tables grow while it is watched."""
 
     kind: str
-    seen: dict[str, Magnitudes] = field(default_factory=lambda: {name: nothing() for name in TENSORS})
+    histograms: dict[str, Magnitudes] = field(default_factory=lambda: {name: empty_histogram() for name in TENSORS})
     """Magnitudes by tensor."""
     swallowed: dict[str, list[int]] = field(default_factory=lambda: {name: [0, 0] for name in SWALLOWING})
     """By format, over all examined steps: updates that leave the weight unchanged, and updates that are not zero."""
 
     def add(self, tensor: str, values: torch.Tensor) -> None:
         """Add the values of a tensor to its histogram."""
-        self.seen[tensor] = self.seen[tensor] + magnitudes(values)
+        self.histograms[tensor] = self.histograms[tensor] + magnitudes(values)
 
 
-class Watch:
-    """Observes the layers of a run."""
+class LayerObserver:
+    """Observes the layers of a run in some of its steps."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         kinds = kinds_of(run.switches.layers)
         self.layers = {name: LayerMagnitudes(kind=kind) for name, kind in kinds.items()}
-        self._looking = False
+        self._observing = False
         self._handles = [
-            layer.register_forward_hook(partial(self._seen, name)) for name, layer in run.switches.layers.items()
+            layer.register_forward_hook(partial(self._observe_output, name))
+            for name, layer in run.switches.layers.items()
         ]
 
-    def look(self) -> float:
+    def step(self) -> float:
         """Take one step, count all values in it, and return its loss."""
         before = {name: self._weights(name) for name in self.layers}
-        self._looking = True
-        loss, _ = self._run.one_step(self._gradients)
-        self._looking = False
+        self._observing = True
+        loss, _ = self._run.one_step(self._observe_gradients)
+        self._observing = False
         for name, tensors in before.items():
             now = self._weights(name)
             for element in SWALLOWING:
@@ -87,89 +88,89 @@ class Watch:
             handle.remove()
 
     def _weights(self, name: str) -> list[torch.Tensor]:
-        own = self._run.switches.layers[name].parameters(recurse=False)
-        return [parameter.detach().clone() for parameter in own]
+        parameters = self._run.switches.layers[name].parameters(recurse=False)
+        return [parameter.detach().clone() for parameter in parameters]
 
-    def _seen(self, name: str, _layer: Any, _arguments: Any, output: Any) -> None:
-        if not self._looking or not isinstance(output, torch.Tensor) or not output.is_floating_point():
+    def _observe_output(self, name: str, _layer: Any, _arguments: Any, output: Any) -> None:
+        if not self._observing or not isinstance(output, torch.Tensor) or not output.is_floating_point():
             return
         self.layers[name].add("activations", output)
         if output.requires_grad:
             output.register_hook(partial(self.layers[name].add, "gradients"))
 
-    def _gradients(self) -> None:
+    def _observe_gradients(self) -> None:
         for name, layer in self._run.switches.layers.items():
             for parameter in layer.parameters(recurse=False):
                 if parameter.grad is not None:
                     self.layers[name].add("weight_gradients", parameter.grad)
 
 
-def described(seen: Magnitudes, scales: Mapping[str, int | None] | None = None) -> Plain:
+def described(histogram: Magnitudes, scales: Mapping[str, int | None] | None = None) -> Plain:
     """Describe a histogram as a document: counts by exponent, and the effect of each format on the values.
 
     Args:
-        seen: the histogram.
+        histogram: the histogram.
         scales: by format, log2 of the recommended scale, where that is not the best one for these values alone.
     """
-    octaves = seen.octaves()
+    octaves = histogram.octaves()
     low, high = (min(octaves), max(octaves)) if octaves else (0, -1)
     formats = {}
     for element in FORMATS:
-        best = (scales or {}).get(element.id, seen.best_scale_log2(element))
+        best = (scales or {}).get(element.id, histogram.best_scale_log2(element))
         formats[element.id] = {
-            "flushed_ratio": seen.flushed_ratio(element),
-            "saturated_ratio": seen.saturated_ratio(element),
+            "flushed_ratio": histogram.flushed_ratio(element),
+            "saturated_ratio": histogram.saturated_ratio(element),
             "best_scale_log2": best,
-            "flushed_at_best_ratio": None if best is None else seen.flushed_ratio(element, best),
+            "flushed_at_best_ratio": None if best is None else histogram.flushed_ratio(element, best),
         }
     return {
-        "values": seen.total, "zeros_ratio": seen.zeros / seen.total if seen.total else 0.0,
-        "not_finite": seen.not_finite, "least_exponent": low if octaves else None,
+        "values": histogram.total, "zeros_ratio": histogram.zeros / histogram.total if histogram.total else 0.0,
+        "not_finite": histogram.not_finite, "least_exponent": low if octaves else None,
         "counts": [octaves.get(exponent, 0) for exponent in range(low, high + 1)], "formats": formats,
     }  # fmt: skip
 
 
-def watch(run: Run, steps: int, until: Slice) -> tuple[Watch, int]:
+def observe(run: Run, steps: int, budget: TimeBudget) -> tuple[LayerObserver, int]:
     """Train for some steps and examine some of them; return the observations and the number of steps taken."""
-    seen = Watch(run)
-    every = max(steps // LOOKS, 1)
+    observer = LayerObserver(run)
+    every = max(steps // OBSERVED_STEPS, 1)
     taken = 0
     try:
         for number in range(steps):
-            if number > 0 and until.left_s < 0:
+            if number > 0 and budget.left_s < 0:
                 break
             if number % every == 0 or number == steps - 1:
-                seen.look()
+                observer.step()
             else:
                 run.one_step()
             taken += 1
     finally:
-        seen.close()
-    return seen, taken
+        observer.close()
+    return observer, taken
 
 
-def histograms(task: Task, place: Place, until: Slice, keep: Keep, limit_log2: int | None = None) -> Plain:
+def histograms(task: Task, place: Place, budget: TimeBudget, keep: Keep, limit_log2: int | None = None) -> Plain:
     """Return histograms of a task in FP32, as a plain document.
 
     Args:
         task: what is trained.
         place: device and size.
-        until: time for the run.
+        budget: time for the run.
         keep: stores the answer.
         limit_log2: log2 of the largest loss scale at which FP16 training of the task did not overflow; None: unknown.
     """
 
     def measure() -> Plain:
-        until.must_last()
+        budget.require()
         run = Run(task, 0, place)
         timed = run.train(2)
         each_s = max(timed.wall_s / 2.0, 1e-4)
-        steps = int(min(max(0.5 * until.left_s / each_s, LEAST_STEPS), MOST_STEPS))
-        seen, taken = watch(run, steps, until)
-        layers = [_layer(name, layer) for name, layer in seen.layers.items()]
+        steps = int(min(max(0.5 * budget.left_s / each_s, LEAST_STEPS), MOST_STEPS))
+        observer, taken = observe(run, steps, budget)
+        layers = [_layer(name, layer) for name, layer in observer.layers.items()]
         return {
             "precision": "fp32", "mode": "real", "steps": taken, "layers": layers,
-            "overall": _overall(seen, limit_log2),
+            "overall": _overall(observer, limit_log2),
             "cut_short": [missing(steps - taken, steps, "steps")] if taken < steps else [],
         }  # fmt: skip
 
@@ -184,15 +185,15 @@ def _layer(name: str, layer: LayerMagnitudes) -> Plain:
     return {
         "layer": name,
         "kind": layer.kind,
-        "tensors": {tensor: described(seen) for tensor, seen in layer.seen.items()},
+        "tensors": {tensor: described(histogram) for tensor, histogram in layer.histograms.items()},
         "swallowed_ratio": {element: _share([counted]) for element, counted in layer.swallowed.items()},
     }
 
 
-def _overall(seen: Watch, limit_log2: int | None) -> Plain:
+def _overall(observer: LayerObserver, limit_log2: int | None) -> Plain:
     """Combine all layers by tensor, with the loss scale for FP16 and the share of swallowed updates by format."""
-    layers = list(seen.layers.values())
-    total = {name: sum((layer.seen[name] for layer in layers), nothing()) for name in TENSORS}
+    layers = list(observer.layers.values())
+    total = {name: sum((layer.histograms[name] for layer in layers), empty_histogram()) for name in TENSORS}
     scale = loss_scale(total["gradients"] + total["weight_gradients"], limit_log2)
     scaled = {name: {"fp16": scale["scale_log2"]} if "gradients" in name else {} for name in TENSORS}
     return {
@@ -221,13 +222,13 @@ def loss_scale(gradients: Magnitudes, limit_log2: int | None) -> Plain:
     }  # fmt: skip
 
 
-def _by_scale(seen: Magnitudes, element: ElementFormat) -> list[Plain]:
+def _by_scale(histogram: Magnitudes, element: ElementFormat) -> list[Plain]:
     """Return the effect of a format on the gradients at each loss scale."""
     return [
         {
             "scale_log2": power,
-            "flushed_ratio": seen.flushed_ratio(element, power),
-            "saturated_ratio": seen.saturated_ratio(element, power),
+            "flushed_ratio": histogram.flushed_ratio(element, power),
+            "saturated_ratio": histogram.saturated_ratio(element, power),
         }
         for power in LOSS_SCALES
     ]

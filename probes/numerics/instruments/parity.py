@@ -14,7 +14,7 @@ from functools import partial
 import torch
 
 from probes.numerics.instruments.reach import reach
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, missing
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, TimeBudget, missing
 from probes.numerics.lowering.recipes import REAL, LowerRecipe
 from probes.numerics.statistics.equivalence import ALPHA, LEAST_PAIRS, VERDICTS, compare
 from probes.numerics.tasks.interface import Task
@@ -40,7 +40,7 @@ RESERVE = 0.85
 """Share of the time left that the plan uses."""
 
 
-def trained(
+def train_run(
     task: Task, place: Place, recipe: LowerRecipe | None, seed: int, steps: int, *, moved: bool = False
 ) -> Plain:
     """Train one run; return its figures, time and skipped steps."""
@@ -59,9 +59,9 @@ def trained(
     }  # fmt: skip
 
 
-def _in_time(until: Slice, work: Callable[[], Plain]) -> Plain:
+def _in_time(budget: TimeBudget, work: Callable[[], Plain]) -> Plain:
     """Begin a run only if there is time left. A seed counts only if all of its runs are finished."""
-    until.must_last()
+    budget.require()
     return work()
 
 
@@ -78,10 +78,10 @@ def planned(task: Task, place: Place, recipes: Sequence[LowerRecipe], seeds: int
     """Plan the steps and seeds for which there is time, by timing a few steps in each precision."""
     base_s = _step_s(task, place, None, left_s)
     cost_s = {recipe.id: _step_s(task, place, recipe, left_s) for recipe in recipes}
-    return shared_out(base_s, cost_s, seeds, left_s, task.steps[place.size])
+    return plan_steps_and_seeds(base_s, cost_s, seeds, left_s, task.steps[place.size])
 
 
-def shared_out(base_s: float, cost_s: Mapping[str, float], seeds: int, left_s: float, most: int) -> Plain:
+def plan_steps_and_seeds(base_s: float, cost_s: Mapping[str, float], seeds: int, left_s: float, most: int) -> Plain:
     """Choose the steps and seeds for which there is time.
 
     Precisions that leave no time for `LEAST_SEEDS` seeds of `LEAST_STEPS` steps are left out, the slowest first.
@@ -107,17 +107,17 @@ def shared_out(base_s: float, cost_s: Mapping[str, float], seeds: int, left_s: f
 
 
 def _step_s(task: Task, place: Place, recipe: LowerRecipe | None, left_s: float) -> float:
-    first_s = float(trained(task, place, recipe, 0, 1)["wall_s"])  # includes starting threads and loading kernels
+    first_s = float(train_run(task, place, recipe, 0, 1)["wall_s"])  # includes starting threads and loading kernels
     if first_s > SLOW_RATIO * left_s:
         return first_s  # too slow to be tried again, and too slow to be chosen
-    return max(float(trained(task, place, recipe, 0, TIMED_STEPS)["wall_s"]) / TIMED_STEPS, 1e-4)
+    return max(float(train_run(task, place, recipe, 0, TIMED_STEPS)["wall_s"]) / TIMED_STEPS, 1e-4)
 
 
 def parity(
     task: Task,
     place: Place,
     recipes: Sequence[LowerRecipe],
-    until: Slice,
+    budget: TimeBudget,
     keep: Keep,
     *,
     margin: float,
@@ -130,7 +130,7 @@ def parity(
         task: what is trained.
         place: device and size.
         recipes: the lower precisions.
-        until: time for the runs.
+        budget: time for the runs.
         keep: stores each run.
         margin: half the width of the interval that counts as equal, in the metric.
         metric: `loss` or `accuracy`.
@@ -138,19 +138,19 @@ def parity(
     """
     reached = {recipe.id: reach(task, place, recipe, keep) for recipe in recipes}
     usable = [recipe for recipe in recipes if reached[recipe.id]["why_not_applied"] is None]
-    plan = keep("plan", lambda: planned(task, place, usable, seeds, until.left_s)) if usable else NO_PLAN
+    plan = keep("plan", lambda: planned(task, place, usable, seeds, budget.left_s)) if usable else NO_PLAN
     chosen = [recipe for recipe in usable if recipe.id in plan["precisions"]]
     runs: dict[str, list[Plain]] = {BASELINE: [], NULL: [], **{recipe.id: [] for recipe in recipes}}
     steps = int(plan["steps"])
     done = 0
     try:
         for seed in range(int(plan["seeds"])):
-            until.must_last(0.8 * float(plan["seed_s"]) if done >= 2 else 0.0)
+            budget.require(0.8 * float(plan["seed_s"]) if done >= 2 else 0.0)
             each: list[tuple[str, LowerRecipe | None]] = [(BASELINE, None), *((recipe.id, recipe) for recipe in chosen)]
             once: dict[str, Plain] = {}
             for name, recipe in (*each, (NULL, None)):
-                work = partial(trained, task, place, recipe, seed, steps, moved=name == NULL)
-                once[name] = keep(f"{name}/{seed}", partial(_in_time, until, work))
+                work = partial(train_run, task, place, recipe, seed, steps, moved=name == NULL)
+                once[name] = keep(f"{name}/{seed}", partial(_in_time, budget, work))
             for name, result in once.items():
                 runs[name].append(result)
             done += 1
@@ -159,7 +159,7 @@ def parity(
     cut = [missing(int(plan["seeds"]) - done, int(plan["seeds"]), "seeds")] if done < int(plan["seeds"]) else []
     for recipe in (recipe for recipe in usable if recipe.id not in plan["precisions"]):
         wait_s = float(plan["alone_s"].get(recipe.id, 0.0))
-        runs[recipe.id] = _late(task, place, recipe, range(done), steps, until, keep, wait_s)
+        runs[recipe.id] = _late(task, place, recipe, range(done), steps, budget, keep, wait_s)
         if (late := len(runs[recipe.id])) < max(done, LEAST_SEEDS):
             what = missing(done - late, done, "seeds") if late else "not run"
             cut.append(f"{recipe.id}: {what} ({_why_last(wait_s, float(plan['base_s']))})")
@@ -178,15 +178,15 @@ def _why_last(alone_s: float, base_s: float) -> str:
 
 
 def _late(
-    task: Task, place: Place, recipe: LowerRecipe, seeds: Sequence[int], steps: int, until: Slice, keep: Keep,
+    task: Task, place: Place, recipe: LowerRecipe, seeds: Sequence[int], steps: int, budget: TimeBudget, keep: Keep,
     wait_s: float,
 ) -> list[Plain]:  # fmt: skip
     """Run a precision for which the plan had no time, as far as time is left now."""
     rows = []
     try:
         for seed in seeds:
-            until.must_last(wait_s)
-            rows.append(keep(f"{recipe.id}/{seed}", partial(trained, task, place, recipe, seed, steps)))
+            budget.require(wait_s)
+            rows.append(keep(f"{recipe.id}/{seed}", partial(train_run, task, place, recipe, seed, steps)))
     except OutOfTimeError:
         pass
     return rows
@@ -198,8 +198,8 @@ def _pair(
 ) -> Plain:  # fmt: skip
     counts = [(run["real_layers"], run["lowered_layers"]) for run in runs[name]]
     execution = place.ran(recipe, counts) if recipe is not None else _plain_fp32()
-    both = list(zip(runs[name], runs[BASELINE], strict=False))
-    values = [(_figure(low, metric), _figure(high, metric)) for low, high in both]
+    pairs = list(zip(runs[name], runs[BASELINE], strict=False))
+    values = [(_figure(low, metric), _figure(high, metric)) for low, high in pairs]
     usable = [(low, high) for low, high in values if math.isfinite(high)]
     outcome = asdict(compare([low - high for low, high in usable], margin))
     if len(usable) < len(values):
@@ -216,7 +216,7 @@ def _pair(
         "matrices": reached["matrices"], "metric": metric, **outcome,
         "differences": [_or_none(low - high) for low, high in values],
         "skipped_step_ratio": skipped / taken if recipe is not None and recipe.loss_scaling and taken else None,
-        "mean": _mean(runs[name], metric), "baseline_mean": _mean([high for _, high in both], metric),
+        "mean": _mean(runs[name], metric), "baseline_mean": _mean([high for _, high in pairs], metric),
     }  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from planner.lazy import dataclass
-from probes.numerics.instruments.bench import Benches
-from probes.numerics.instruments.sensitivity import Losses, damage, errors_only
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of
+from probes.numerics.instruments.sensitivity import LoweredRuns, damage, errors_only
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, TimeBudget, count_of
+from probes.numerics.instruments.warm_starts import WarmStarts
 
 TELLING_STEPS = 50
 """Least steps for a recommendation: fewer show that nothing breaks at once, not that training ends as well."""
@@ -53,35 +53,35 @@ def order_of(rows: Sequence[Plain]) -> list[str]:
     return list(dict.fromkeys(layer for row in ranked for layer in row["layers"]))
 
 
-def policy(benches: Benches | None, sensitivity: Plain, margin: float, until: Slice, keep: Keep) -> Plain:
+def policy(warm_starts: WarmStarts | None, sensitivity: Plain, margin: float, budget: TimeBudget, keep: Keep) -> Plain:
     """Find the fewest layers to keep in FP32 so that the loss stays within the margin; return a plain document.
 
     Args:
-        benches: warm starts of the sensitivity measurement; None: there was no time for it.
+        warm_starts: warm starts of the sensitivity measurement; None: there was no time for it.
         sensitivity: the sensitivity section's answer.
         margin: largest change of the loss.
-        until: time for the runs.
+        budget: time for the runs.
         keep: stores each run.
     """
     if (why := sensitivity["why_not_applied"]) is not None:
         return _unknown(sensitivity, margin, why, cut=[])
-    if benches is None:
+    if warm_starts is None:
         return _unknown(sensitivity, margin, "no time was left for the layers")
     if sensitivity["base_loss"] is None:
         return _unknown(sensitivity, margin, "FP32 itself ended without a finite loss, or there was no time for it")
-    names, steps = list(benches.kinds), int(sensitivity["steps"])
+    names, steps = list(warm_starts.kinds), int(sensitivity["steps"])
     ranked = order_of(sensitivity["layers"])
     ranked += [name for name in names if name not in ranked]
-    runs = Losses(benches, steps, until, keep, 0.0)
+    runs = LoweredRuns(warm_starts, steps, budget, keep, 0.0)
     tried: dict[int, Tried] = {0: _tried(0, sensitivity["all_lowered"])}
     cut: list[str] = []
 
     def is_within(kept: int) -> bool:
         if kept not in tried:
-            until.must_last()
+            budget.require()
             high = set(ranked[:kept])
             change = runs.change([name for name in names if name not in high])
-            if change["seeds"] < benches.seeds:
+            if change["seeds"] < warm_starts.seeds:
                 raise OutOfTimeError
             tried[kept] = _tried(kept, change)
         return tried[kept].is_within(margin)
@@ -94,8 +94,8 @@ def policy(benches: Benches | None, sensitivity: Plain, margin: float, until: Sl
             few, enough = (few, middle) if is_within(middle) else (middle, enough)
     except OutOfTimeError:
         cut.append(f"between {few + 1} and {enough} layers to keep were not all tried")
-    usual = _usual(benches, runs, cut)
-    return _document(benches, sensitivity, margin, ranked[:enough], tried, usual, cut)
+    recipe_policy = _recipe_policy(warm_starts, runs, cut)
+    return _document(warm_starts, sensitivity, margin, ranked[:enough], tried, recipe_policy, cut)
 
 
 def _tried(kept: int, change: Plain) -> Tried:
@@ -104,19 +104,19 @@ def _tried(kept: int, change: Plain) -> Tried:
 
 
 def _document(
-    benches: Benches, sensitivity: Plain, margin: float, high: Sequence[str], tried: dict[int, Tried],
-    usual: Plain | None, cut: list[str],
+    warm_starts: WarmStarts, sensitivity: Plain, margin: float, high: Sequence[str], tried: dict[int, Tried],
+    recipe_policy: Plain | None, cut: list[str],
 ) -> Plain:  # fmt: skip
-    layers = list(benches.kinds)
+    layers = list(warm_starts.kinds)
     verdict = _verdict(len(high), len(layers), list(tried.values()), margin)
-    told = verdict == WITHIN and int(sensitivity["steps"]) >= TELLING_STEPS
-    head = {**_head(sensitivity, margin), "verdict": verdict, "recommended": told, "usual": usual, "cut_short": cut,
-            "tried": [asdict(tried[kept]) for kept in sorted(tried)]}  # fmt: skip
+    recommended = verdict == WITHIN and int(sensitivity["steps"]) >= TELLING_STEPS
+    head = {**_head(sensitivity, margin), "verdict": verdict, "recommended": recommended, "usual": recipe_policy,
+            "cut_short": cut, "tried": [asdict(tried[kept]) for kept in sorted(tried)]}  # fmt: skip
     if verdict == CANNOT_TELL:
         return {**head, **_no_layers(), "words": _cannot(sensitivity, tried[0], margin)}
     low = [name for name in layers if name not in set(high)]
-    kinds = Counter(benches.kinds[name] for name in high)
-    ratio = sum(benches.sizes[name] for name in low) / max(sum(benches.sizes.values()), 1)
+    kinds = Counter(warm_starts.kinds[name] for name in high)
+    ratio = sum(warm_starts.sizes[name] for name in low) / max(sum(warm_starts.sizes.values()), 1)
     chosen = tried.get(len(high))
     changes = {
         f"loss_change{end}": getattr(chosen, f"loss_change{end}") if chosen else 0.0 for end in ("", "_low", "_high")
@@ -149,13 +149,13 @@ def _no_layers() -> Plain:
     }  # fmt: skip
 
 
-def _usual(benches: Benches, runs: Losses, cut: list[str]) -> Plain | None:
+def _recipe_policy(warm_starts: WarmStarts, runs: LoweredRuns, cut: list[str]) -> Plain | None:
     """Try the recipe's own policy: matrix products lowered; last layer, routers, norms and embeddings kept high."""
-    change = runs.change(benches.usual)
-    if change["seeds"] < benches.seeds:
+    change = runs.change(warm_starts.recipe_policy)
+    if change["seeds"] < warm_starts.seeds:
         cut.append("the usual policy (last layer, norms and tables kept high) was not tried with every seed")
         return None
-    return asdict(replace(errors_only(benches.usual, ()), **change))
+    return asdict(replace(errors_only(warm_starts.recipe_policy, ()), **change))
 
 
 def _words(sensitivity: Plain, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float) -> str:

@@ -18,7 +18,7 @@ import torch
 
 from planner.lazy import dataclass
 from probes.numerics.instruments.reach import reach
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of, missing
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, TimeBudget, count_of, missing
 from probes.numerics.lowering.recipes import LowerRecipe, lower_by_id
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, ScaleStep, dynamic_scaler
@@ -153,15 +153,15 @@ def _static_row(run: Run, start: Plain, power: int, recipe: LowerRecipe) -> Plai
     return asdict(static_scale(run, start, power, recipe))
 
 
-def dynamic_scale(run: Run, name: str, steps: int, until: Slice) -> DynamicScale:
+def dynamic_scale(run: Run, name: str, steps: int, budget: TimeBudget) -> DynamicScale:
     """Train under dynamic scaling until all steps are taken or the time is up."""
     short = name == "short"
     interval = max(steps // 10, 5) if short else USUAL_INTERVAL
     init = 2.0 ** (HIGH_START_LOG2 if short else USUAL_START_LOG2)
     run.lower(lower_by_id("fp16"))
     run.scaler = dynamic_scaler(run.place.kind, init=init, growth_interval=interval)
-    trained = run.train(steps, until.ends)
-    return summarised(name, trained.scales, interval, complete=trained.complete)
+    result = run.train(steps, budget.end_s)
+    return summarised(name, result.scales, interval, complete=result.complete)
 
 
 def summarised(name: str, scales: Sequence[ScaleStep], interval: int, *, complete: bool) -> DynamicScale:
@@ -204,10 +204,10 @@ def _steady(late: float | None, steps: int, interval: int) -> tuple[float | None
     """Return the share of steps that a long run skips, and what it is based on."""
     if late is None:
         return None, None
-    usual = 1.0 / (interval + 1.0)
-    if late > usual and poisson_tail(round(late * steps), usual * steps) < CLEARLY:
+    arithmetic_ratio = 1.0 / (interval + 1.0)
+    if late > arithmetic_ratio and poisson_tail(round(late * steps), arithmetic_ratio * steps) < CLEARLY:
         return late, MEASURED
-    return usual, ARITHMETIC
+    return arithmetic_ratio, ARITHMETIC
 
 
 def poisson_tail(count: int, expected: float) -> float:
@@ -220,33 +220,33 @@ def _log2(scale: float) -> float:
     return math.log2(max(scale, LEAST_SCALE))
 
 
-def loss_scaling(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
+def loss_scaling(task: Task, place: Place, budget: TimeBudget, keep: Keep) -> Plain:
     """Measure static and dynamic scaling on a task; return a plain document, with what is missing in `cut_short`."""
     recipe = lower_by_id("fp16")
     mode, why = place.mode_of(recipe)
     if (why_not := reach(task, place, recipe, keep)["why_not_applied"]) is not None:
-        nothing = dict.fromkeys(("largest_without_overflow_log2", "smallest_with_overflow_log2",
+        unknown = dict.fromkeys(("largest_without_overflow_log2", "smallest_with_overflow_log2",
                                  "largest_without_overflow_warm_log2", "trains"))  # fmt: skip
         return {"precision": recipe.id, "mode": mode, "why_emulated": why, "why_not_applied": why_not, "static": [],
-                "dynamic": [], "static_steps": STEPS_EACH, "warm_steps": 0, **nothing, "cut_short": []}  # fmt: skip
+                "dynamic": [], "static_steps": STEPS_EACH, "warm_steps": 0, **unknown, "cut_short": []}  # fmt: skip
     cut: list[str] = []
     dynamic: list[Plain] = []
     run = Run(task, 0, place)
     start = run.state()
     tried: dict[int, Plain] = {}
-    _try_scales(run, start, recipe, tried, until.first(0.4), keep, only_limit=True)
+    _try_scales(run, start, recipe, tried, budget.portion(0.4), keep, only_limit=True)
     for name, share in (("usual", 0.35), ("short", 0.45)):
-        part = until.first(share)
+        part = budget.portion(share)
 
-        def measure(name: str = name, part: Slice = part) -> Plain:
+        def measure(name: str = name, part: TimeBudget = part) -> Plain:
             run.restore(start)
             return asdict(dynamic_scale(run, name, _steps_in(run, start, part.left_s), part))
 
         dynamic.append(keep(f"dynamic/{name}", measure))
         if not dynamic[-1]["complete"]:
             cut.append(f"dynamic scaling ({name}): stopped after {count_of(dynamic[-1]['steps'], 'step')}")
-    warm = _warm_limit(run, dynamic[-1], until.first(0.7), keep, cut)
-    _try_scales(run, start, recipe, tried, until, keep)
+    warm = _warm_limit(run, dynamic[-1], budget.portion(0.7), keep, cut)
+    _try_scales(run, start, recipe, tried, budget, keep)
     static = [tried[power] for power in sorted(tried)]
     if len(static) < len(POWERS):
         cut.append(missing(len(POWERS) - len(static), len(POWERS), "static scales"))
@@ -262,7 +262,7 @@ def loss_scaling(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
 
 
 def _try_scales(
-    run: Run, start: Plain, recipe: LowerRecipe, tried: dict[int, Plain], until: Slice, keep: Keep, *,
+    run: Run, start: Plain, recipe: LowerRecipe, tried: dict[int, Plain], budget: TimeBudget, keep: Keep, *,
     only_limit: bool = False,
 ) -> None:  # fmt: skip
     """Try static scales while there is time; with `only_limit`, until the onset of overflow is known."""
@@ -272,7 +272,7 @@ def _try_scales(
         if power is None or (only_limit and len(tried) > 1 and not _is_at_limit(overflows, power)):
             return
         try:
-            until.must_last()
+            budget.require()
             tried[power] = keep(f"static/{power}", partial(_static_row, run, start, power, recipe))
         except OutOfTimeError:
             return
@@ -307,13 +307,13 @@ def trains(static: Sequence[Plain], dynamic: Sequence[Plain]) -> bool | None:
     return False if min(lowest, default=math.inf) <= POWERS[0] else None
 
 
-def _warm_limit(run: Run, last: Plain, until: Slice, keep: Keep, cut: list[str]) -> Plain:
+def _warm_limit(run: Run, last: Plain, budget: TimeBudget, keep: Keep, cut: list[str]) -> Plain:
     """Find by bisection the largest static scale without overflow for a model that has trained for a while.
 
     Args:
         run: as the last run of dynamic scaling left it; if that run was stored earlier, it is trained again.
         last: the document of that run.
-        until: time for the search.
+        budget: time for the search.
         keep: stores the answer.
         cut: receives a line if there is no time.
     """
@@ -323,12 +323,12 @@ def _warm_limit(run: Run, last: Plain, until: Slice, keep: Keep, cut: list[str])
         if run.step < int(last["steps"]):
             run.lower(recipe)
             run.scaler = dynamic_scaler(run.place.kind, init=2.0 ** last["path"][-1][1])
-            run.train(int(last["steps"]), until.ends)
+            run.train(int(last["steps"]), budget.end_s)
         start, steps = run.state(), run.step
         settled = int(last["path"][-1][1])
         low, high = settled - WARM_OCTAVES, settled + WARM_OCTAVES + 1
         while high - low > 1:
-            until.must_last()
+            budget.require()
             middle = (low + high) // 2
             low, high = (low, middle) if static_scale(run, start, middle, recipe).overflows else (middle, high)
         is_known = low > settled - WARM_OCTAVES

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import fmean
 
-from probes.numerics.instruments.bench import change_of
 from probes.numerics.instruments.parity import BASELINE
 from probes.numerics.instruments.policy import TELLING_STEPS
 from probes.numerics.instruments.reach import reach
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of, missing
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, TimeBudget, count_of, missing
+from probes.numerics.instruments.warm_starts import change_of
 from probes.numerics.lowering.recipes import LowerRecipe
 from probes.numerics.statistics.equivalence import CANNOT_TELL, EQUIVALENT, NOT_EQUIVALENT
 from probes.numerics.tasks.interface import Task
@@ -55,7 +55,13 @@ def scheduled(task: Task, place: Place, recipe: LowerRecipe, name: str, seed: in
 
 
 def schedule(
-    task: Task, place: Place, recipe: LowerRecipe, margin: float, until: Slice, keep: Keep, parity: Keep | None = None
+    task: Task,
+    place: Place,
+    recipe: LowerRecipe,
+    margin: float,
+    budget: TimeBudget,
+    keep: Keep,
+    parity: Keep | None = None,
 ) -> Plain:
     """Train the schedules of a task, each from the same seeds, and recommend one; return a plain document.
 
@@ -64,7 +70,7 @@ def schedule(
         place: device and size.
         recipe: the lower precision.
         margin: largest change of the loss.
-        until: time for the runs.
+        budget: time for the runs.
         keep: stores each run.
         parity: returns the results that parity stored for the same task; None: there are none.
     """
@@ -75,13 +81,13 @@ def schedule(
     try:
         if why_not is not None:
             raise OutOfTimeError
-        plan = keep("plan", partial(_planned, task, place, recipe, until, shared))
+        plan = keep("plan", partial(_planned, task, place, recipe, budget, shared))
         steps, seeds = int(plan["steps"]), int(plan["seeds"])
         shared = shared if plan["shared"] else {}
         for name in SCHEDULES:
             rows[name] += shared.get(name, [])
         for seed in range(seeds):
-            until.must_last(0.8 * float(plan["seed_s"]) if seed or shared else 0.0)
+            budget.require(0.8 * float(plan["seed_s"]) if seed or shared else 0.0)
             work = partial(scheduled, task, place, recipe, seed=seed, steps=steps)
             for name in SCHEDULES:
                 if len(rows[name]) <= seed:
@@ -151,20 +157,22 @@ def _shown(changes: Mapping[str, Plain], margin: float) -> tuple[str | None, str
     return None, f"cannot be told with {count_of(seeds, 'seed')}: no schedule was shown to stay within {margin:g}"
 
 
-def _planned(task: Task, place: Place, recipe: LowerRecipe, until: Slice, shared: Mapping[str, list[Plain]]) -> Plain:
+def _planned(
+    task: Task, place: Place, recipe: LowerRecipe, budget: TimeBudget, shared: Mapping[str, list[Plain]]
+) -> Plain:
     """Plan steps and seeds: those of parity if it has at least two pairs, else those for which there is time."""
-    until.must_last()
+    budget.require()
     times = {}
     for name in (ALL_LOW, ALL_HIGH):
         scheduled(task, place, recipe, name, 0, 1)
         times[name] = max(float(scheduled(task, place, recipe, name, 0, 3)["wall_s"]) / 3.0, 1e-4)
     low_s, high_s = times[ALL_LOW], times[ALL_HIGH]
     mixed_s = 2.0 * HIGH_RATIO * high_s + 2.0 * (1.0 - HIGH_RATIO) * low_s
-    room_s = 0.8 * max(until.left_s, 0.0)
-    there = shared.get(ALL_HIGH, [])
-    if len(there) > 1:
-        steps = int(there[0]["steps"])
-        return {"steps": steps, "seeds": len(there), "seed_s": mixed_s * steps, "shared": True}
+    room_s = 0.8 * max(budget.left_s, 0.0)
+    parity_runs = shared.get(ALL_HIGH, [])
+    if len(parity_runs) > 1:
+        steps = int(parity_runs[0]["steps"])
+        return {"steps": steps, "seeds": len(parity_runs), "seed_s": mixed_s * steps, "shared": True}
     each_s = high_s + low_s + mixed_s
     seeds = int(min(max(room_s / (each_s * LEAST_STEPS), 1), SEEDS))
     steps = int(min(max(room_s / (each_s * seeds), LEAST_STEPS), task.steps[place.size]))

@@ -15,8 +15,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from probes.numerics.instruments.bench import Benches, Turned, change_of
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, missing
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, TimeBudget, missing
+from probes.numerics.instruments.warm_starts import Turned, WarmStarts, change_of
 from probes.numerics.lowering.recipes import LowerRecipe
 from probes.numerics.statistics.equivalence import compare
 from probes.numerics.tasks.interface import Task
@@ -109,66 +109,67 @@ def _told(row: Turned, after: Turned) -> bool | None:
 
 
 def sensitivity(
-    task: Task, place: Place, recipe: LowerRecipe, until: Slice, keep: Keep
-) -> tuple[Plain, Benches | None]:
-    """Rank a task's layers by the cost of lowering them; return a plain document, and the benches for the policy."""
-    if until.left_s <= 0:
-        return nothing(place, recipe, ["no time was left"]), None
-    benches = Benches(task, place, recipe)
-    names = list(benches.kinds)
-    plan = keep("plan", lambda: planned(*benches.step_s(), len(names), until.left_s))
-    benches.start_from(int(plan["seeds"]), int(plan["warm_steps"]))
-    gradients_until = until.first(0.5)
+    task: Task, place: Place, recipe: LowerRecipe, budget: TimeBudget, keep: Keep
+) -> tuple[Plain, WarmStarts | None]:
+    """Rank a task's layers by the cost of lowering them; return a plain document, and warm starts for the policy."""
+    if budget.left_s <= 0:
+        return empty_answer(place, recipe, ["no time was left"]), None
+    warm_starts = WarmStarts(task, place, recipe)
+    kinds = warm_starts.kinds
+    names = list(kinds)
+    plan = keep("plan", lambda: planned(*warm_starts.step_s(), len(names), budget.left_s))
+    warm_starts.start_from(int(plan["seeds"]), int(plan["warm_steps"]))
+    gradients_budget = budget.portion(0.5)
 
     def measure(layers: Sequence[str]) -> Turned:
         def work() -> Plain:
-            gradients_until.must_last()
-            return {"errors": [benches.of(seed).gradient_error(layers) for seed in range(benches.seeds)]}
+            gradients_budget.require()
+            return {"errors": [warm_starts.of(seed).gradient_error(layers) for seed in range(warm_starts.seeds)]}
 
         return errors_only(layers, keep("gradient/" + "+".join(layers), work)["errors"])
 
     single = plan["method"] == "one at a time"
     rows = ranked(one_at_a_time(names, measure) if single else by_halving(names, measure))
     if not rows:
-        return nothing(place, recipe, ["the time was over before the first layer"]), None
-    repeat = keep("repeat", lambda: {"error": benches.of(0).gradient_error(())})["error"]
+        return empty_answer(place, recipe, ["the time was over before the first layer"]), None
+    repeat = keep("repeat", lambda: {"error": warm_starts.of(0).gradient_error(())})["error"]
     steps = int(plan["steps"])
-    runs = Losses(benches, steps, until, keep, float(plan["run_s"]))
+    runs = LoweredRuns(warm_starts, steps, budget, keep, float(plan["run_s"]))
     base, everything = runs.of(()), runs.of(names)
     rows = [
         replace(row, **runs.change(row.layers)) if at < int(plan["trained"]) else row for at, row in enumerate(rows)
     ]  # fmt: skip
     reached = sum(len(row.layers) for row in rows if len(row.layers) == 1)
     cut = [] if reached == len(names) else [f"{len(names) - reached} of {len(names)} layers not tried by themselves"]
-    if len(everything) < benches.seeds:
-        cut.append(missing(benches.seeds - len(everything), benches.seeds, "seeds"))
+    if len(everything) < warm_starts.seeds:
+        cut.append(missing(warm_starts.seeds - len(everything), warm_starts.seeds, "seeds"))
     counts = [(row["real_layers"], row["lowered_layers"]) for row in everything]
     return {
         "precision": recipe.id, **place.ran(recipe, counts),
-        "baseline": "fp32", "start": "warm", "warm_steps": benches.warm_steps, "steps": steps,
+        "baseline": "fp32", "start": "warm", "warm_steps": warm_starts.warm_steps, "steps": steps,
         "seeds": min(len(base), len(everything)), "method": plan["method"], "ranked_by": "gradient_error_ratio",
         "base_loss": _mean([row["loss"] for row in base]),
         "all_lowered": asdict(replace(errors_only(names, ()), **runs.change(names))),
-        "kinds": benches.kinds, "repeat_error_ratio": repeat,
-        "layers": [{**asdict(row), "kinds": sorted({benches.kinds[layer] for layer in row.layers})} for row in rows],
+        "kinds": kinds, "repeat_error_ratio": repeat,
+        "layers": [{**asdict(row), "kinds": sorted({kinds[layer] for layer in row.layers})} for row in rows],
         "why_not_applied": None, "words": words(rows), "notes": notes(repeat), "cut_short": cut,
-    }, benches  # fmt: skip
+    }, warm_starts  # fmt: skip
 
 
-class Losses:
+class LoweredRuns:
     """Losses of runs with some layers lowered, seed by seed; each is stored when it is finished."""
 
-    def __init__(self, benches: Benches, steps: int, until: Slice, keep: Keep, run_s: float) -> None:
+    def __init__(self, warm_starts: WarmStarts, steps: int, budget: TimeBudget, keep: Keep, run_s: float) -> None:
         """Prepare the runs; nothing is trained yet.
 
         Args:
-            benches: the warm starts.
+            warm_starts: the warm starts.
             steps: steps of a run.
-            until: time for the runs.
+            budget: time for the runs.
             keep: stores each run.
             run_s: seconds that a run takes.
         """
-        self._benches, self._steps, self._until, self._keep, self._run_s = benches, steps, until, keep, run_s
+        self._warm_starts, self._steps, self._budget, self._keep, self._run_s = warm_starts, steps, budget, keep, run_s
         self._known: dict[tuple[str, ...], list[Plain]] = {}
 
     def of(self, layers: Sequence[str]) -> list[Plain]:
@@ -176,8 +177,8 @@ class Losses:
         key = tuple(layers)
         rows = self._known.setdefault(key, [])
         try:
-            for seed in range(len(rows), self._benches.seeds):
-                name = "all" if len(key) == len(self._benches.kinds) else "+".join(key) if key else "fp32"
+            for seed in range(len(rows), self._warm_starts.seeds):
+                name = "all" if len(key) == len(self._warm_starts.kinds) else "+".join(key) if key else "fp32"
                 rows.append(self._keep(f"loss/{name}/{seed}", partial(self._trained, key, seed)))
         except OutOfTimeError:
             pass
@@ -191,8 +192,8 @@ class Losses:
         return change
 
     def _trained(self, layers: tuple[str, ...], seed: int) -> Plain:
-        self._until.must_last(self._run_s)
-        return self._benches.of(seed).trained(layers, self._steps)
+        self._budget.require(self._run_s)
+        return self._warm_starts.of(seed).train(layers, self._steps)
 
 
 def words(rows: Sequence[Turned]) -> str:
@@ -231,14 +232,14 @@ def planned(high_s: float, low_s: float, layers: int, left_s: float) -> Plain:
         layers: number of layers.
         left_s: time for everything.
     """
-    one_s = 0.5 * (high_s + low_s)
-    for seeds, alone, least in SPLITS:
-        trained = min(alone, layers)
+    step_s = 0.5 * (high_s + low_s)
+    for seeds, most_trained, least in SPLITS:
+        trained = min(most_trained, layers)
         warm = int(min(max(0.15 * left_s / (seeds * high_s), LEAST_WARM_STEPS), WARM_STEPS))
-        gradients_s = seeds * (layers + 2) * one_s
+        gradients_s = seeds * (layers + 2) * step_s
         single = gradients_s <= GRADIENTS_RATIO * left_s
         room_s = 0.9 * left_s - seeds * warm * high_s - min(gradients_s, GRADIENTS_RATIO * left_s)
-        steps = int(room_s / (seeds * (high_s + low_s + trained * one_s)))
+        steps = int(room_s / (seeds * (high_s + low_s + trained * step_s)))
         if steps >= least and single:
             break
     steps = min(max(steps, LEAST_STEPS), MOST_STEPS)
@@ -248,7 +249,7 @@ def planned(high_s: float, low_s: float, layers: int, left_s: float) -> Plain:
     }  # fmt: skip
 
 
-def nothing(place: Place, recipe: LowerRecipe, cut: list[str], why_not_applied: str | None = None) -> Plain:
+def empty_answer(place: Place, recipe: LowerRecipe, cut: list[str], why_not_applied: str | None = None) -> Plain:
     """Return the answer when no layer was measured.
 
     Args:

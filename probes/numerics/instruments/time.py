@@ -20,21 +20,22 @@ class OutOfTimeError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """The time until a moment of the monotonic clock."""
+class TimeBudget:
+    """The time that work may take, as its end on the monotonic clock."""
 
-    ends: float
+    end_s: float
+    """Moment of `time.monotonic` at which it is over."""
 
     @property
     def left_s(self) -> float:
         """Seconds left; negative once the time is over."""
-        return self.ends - time.monotonic()
+        return self.end_s - time.monotonic()
 
-    def first(self, share: float) -> Slice:
-        """Return a slice with this share of the time left."""
-        return Slice(ends=time.monotonic() + share * max(self.left_s, 0.0))
+    def portion(self, share: float) -> TimeBudget:
+        """Return the budget of this share of the time left, from now."""
+        return TimeBudget(end_s=time.monotonic() + share * max(self.left_s, 0.0))
 
-    def must_last(self, expected_s: float = 0.0) -> None:
+    def require(self, expected_s: float = 0.0) -> None:
         """Continue only if enough time is left.
 
         Raises:

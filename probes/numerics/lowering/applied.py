@@ -43,7 +43,7 @@ def applied(model: nn.Module, switches: Switches, recipe: LowerRecipe, forward: 
         forward: one forward pass, in the recipe's region.
     """
     matrices = {name: weight for name, weight in model.named_parameters() if weight.requires_grad and weight.dim() > 1}
-    switches.count_anew()
+    switches.reset_counts()
     if recipe.autocast is None:
         forward()
         lowered = {

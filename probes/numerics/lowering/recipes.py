@@ -47,8 +47,8 @@ class LowerRecipe:
         beyond = self.real_below is not None and capability >= self.real_below
         if capability < self.real_from or beyond:
             wanted, have = (".".join(map(str, pair)) for pair in (self.real_from, capability))
-            alone = " alone" if self.real_below is not None else ""
-            return EMULATED, f"compute capability {wanted}{alone} has it, this device has {have}"
+            only = " alone" if self.real_below is not None else ""
+            return EMULATED, f"compute capability {wanted}{only} has it, this device has {have}"
         if self.needs is not None and find_spec(self.needs) is None:
             return EMULATED, f"needs {self.needs}, which is not installed"
         return REAL, None

@@ -41,8 +41,8 @@ class Switches:
         self.layers: dict[str, nn.Module] = {}
         """Layers by name, in the order of the model."""
         for name, module in model.named_modules():
-            alone = module is model and not any(True for _ in model.children())
-            if (name or alone) and any(True for _ in module.parameters(recurse=False)):
+            is_single_layer = module is model and not any(True for _ in model.children())
+            if (name or is_single_layer) and any(True for _ in module.parameters(recurse=False)):
                 self.layers[name or WHOLE] = module
                 module.forward = partial(self._forward, name or WHOLE, module, module.forward)
 
@@ -56,8 +56,8 @@ class Switches:
         return {name: recipe for name, kind in kinds.items() if kind in ("linear", "convolution", "first")
                 and isinstance(self.layers[name], nn.Linear | nn.Conv2d)}  # fmt: skip
 
-    def count_anew(self) -> None:
-        """Forget how layers ran so far."""
+    def reset_counts(self) -> None:
+        """Reset the counts of how layers ran."""
         self._ways = {}
 
     def counted(self) -> tuple[int, int]:

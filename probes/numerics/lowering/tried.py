@@ -45,7 +45,10 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
     try:
         exact = _results(linear, held, x, dy, recipe)
         real = _results(on_matrix_units, held, x, dy, recipe)
-        error = max(float((own - true).norm() / true.norm()) for own, true in zip(real, exact, strict=True))
+        error = max(
+            float((result - exact_result).norm() / exact_result.norm())
+            for result, exact_result in zip(real, exact, strict=True)
+        )
     except Exception as problem:  # libraries report a missing kernel in various ways
         if is_lost(problem):
             raise DeviceLost(cleaned(problem)) from problem

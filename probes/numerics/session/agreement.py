@@ -25,8 +25,8 @@ def held_to(policy: Plain, parity: Mapping[str, Any] | None, schedule: Mapping[s
         parity: the parity section's answer about the same task; None: there is none.
         schedule: the schedule section's answer about the same task; None: there is none.
     """
-    usual = set((policy["usual"] or {}).get("layers", ()))
-    if not policy["lower"] or not usual <= set(policy["lower"]):
+    recipe_layers = set((policy["usual"] or {}).get("layers", ()))
+    if not policy["lower"] or not recipe_layers <= set(policy["lower"]):
         return policy  # it recommends nothing, or keeps layers high that parity and schedule lowered
     margin = policy["margin"]
     pair = next((row for row in (parity or {}).get("pairs", ()) if row["precision"] == policy["precision"]), None)

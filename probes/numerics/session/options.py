@@ -42,8 +42,6 @@ class NumericsOptions:
     budget_s: float | None = None
     asked_unix_s: float | None = None
     """When the user asked, by the system clock; the budget counts from then, so that starting processes is included."""
-    spent_s: float = 0.0
-    """Seconds used by earlier processes of the same run. Not needed here: `asked_unix_s` already accounts for them."""
     path: str | None = None
     """Path of the record; None: a new name in `store`."""
     store: str | None = None

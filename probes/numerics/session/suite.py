@@ -15,15 +15,15 @@ from planner.errors import CannotMeasureError, MpplanError, UsageError
 from planner.records.measurement import Measurement
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost, cleaned, is_lost
-from probes.numerics.instruments.bench import Benches
 from probes.numerics.instruments.exponents import histograms
 from probes.numerics.instruments.parity import parity
 from probes.numerics.instruments.policy import policy
 from probes.numerics.instruments.reach import reach
 from probes.numerics.instruments.scaling import known_limit
 from probes.numerics.instruments.schedule import schedule
-from probes.numerics.instruments.sensitivity import nothing, sensitivity
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Slice
+from probes.numerics.instruments.sensitivity import empty_answer, sensitivity
+from probes.numerics.instruments.time import Keep, OutOfTimeError, TimeBudget
+from probes.numerics.instruments.warm_starts import WarmStarts
 from probes.numerics.lowering.recipes import LowerRecipe, choose_lower, harshest, lower_by_id
 from probes.numerics.session.agreement import held_to
 from probes.numerics.session.document import ENDED, HEAD, SECTIONS, answered, result_key, task_key
@@ -35,8 +35,8 @@ from probes.numerics.session.trial import (
     TRIED_STEPS,
     UntrainedError,
     first_broken_step,
+    loss_scaling_with_fp32_control,
     same_batch,
-    scaled_beside_fp32,
 )
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
@@ -69,7 +69,7 @@ class _OfTask:
 
     task: Task
     sensitivity: Plain | None = None
-    benches: Benches | None = None
+    warm_starts: WarmStarts | None = None
 
 
 class NumericsSession:
@@ -114,7 +114,7 @@ class NumericsSession:
         )
         budget_s = options.budget_on(self.device.kind)
         closing_s = min(CLOSING_RATIO * budget_s, CLOSING_MOST_S)
-        self._budget = Slice(ends=self._began + max(budget_s - closing_s, 1.0))
+        self._budget = TimeBudget(end_s=self._began + max(budget_s - closing_s, 1.0))
 
     def _opened_parts(self) -> PartFile:
         try:
@@ -150,10 +150,10 @@ class NumericsSession:
         lost = None
         try:
             self._must_train()
-            self._all(waiting)
+            self._run_parts(waiting)
             short = [part for part in waiting if not self._is_done(self._tasks[part[0]].id, part[1])]
             if short and self._budget.left_s > AGAIN_S:
-                self._all(short)  # in the time that the other parts left over
+                self._run_parts(short)  # in the time that the other parts left over
         except DeviceLost as error:
             lost = str(error)
         self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
@@ -175,17 +175,17 @@ class NumericsSession:
                     )
                 self.parts.add(key, {"steps": TRIED_STEPS})
 
-    def _all(self, waiting: Sequence[tuple[int, str]]) -> None:
+    def _run_parts(self, waiting: Sequence[tuple[int, str]]) -> None:
         """Run every part in turn, each with its share of the time that is left."""
         by_task = {number: _OfTask(task=self._tasks[number]) for number, _ in waiting}
         for at, (number, section) in enumerate(waiting):
             weights = [self._weight(*later) for later in waiting[at:]]
-            self._one(by_task[number], section, self._budget.first(weights[0] / sum(weights)))
+            self._run_part(by_task[number], section, self._budget.portion(weights[0] / sum(weights)))
             if section == SECTIONS[-1]:
-                by_task[number].benches = None  # their models are no longer needed
+                by_task[number].warm_starts = None  # their models are no longer needed
 
     def _is_done(self, task: str, section: str) -> bool:
-        """Return whether a part is finished. Sensitivity counts only with the policy, which uses its benches."""
+        """Return whether a part is finished. Sensitivity counts only with the policy, which uses its warm starts."""
         known = self.parts.known.get(result_key(task, section))
         if known is None or known.get("cut_short") != []:
             return False
@@ -201,7 +201,7 @@ class NumericsSession:
     def _weight(self, number: int, section: str) -> float:
         return WEIGHTS[section] * (FIRST_TASK_WEIGHT if number == 0 else 1.0)
 
-    def _one(self, of_task: _OfTask, section: str, until: Slice) -> None:
+    def _run_part(self, of_task: _OfTask, section: str, budget: TimeBudget) -> None:
         """Run one instrument on one task, unless it is finished already."""
         task, key = of_task.task, result_key(of_task.task.id, section)
         known = self.parts.known.get(key)
@@ -214,7 +214,7 @@ class NumericsSession:
         self._listener.started(Progress(label=label, done_s=done_s, left_s=max(self._budget.left_s, 0.0)))
         self._ledger.under_way.begin((key,))
         try:
-            document = self._guarded(of_task, section, until)
+            document = self._guarded(of_task, section, budget)
         except OutOfTimeError:
             self._ledger.under_way.end()
             return
@@ -232,11 +232,11 @@ class NumericsSession:
     def _written(self, line: Any) -> Measurement:
         return self._ledger.write_finding(line.probe_id, line.precision, line.recipe, line.figures)
 
-    def _guarded(self, of_task: _OfTask, section: str, until: Slice) -> Plain:
+    def _guarded(self, of_task: _OfTask, section: str, budget: TimeBudget) -> Plain:
         """Run an instrument. Errors of a user's own task are raised; those of a built-in one give a `failed` answer."""
         task, name = of_task.task.id, section.replace("_", " ")
         try:
-            answer: Plain = self._guarded_call(task, name, self._instruments(of_task, until)[section])
+            answer: Plain = self._guarded_call(task, name, self._instruments(of_task, budget)[section])
             return answer
         except (MpplanError, OutOfTimeError, DeviceLost):
             raise
@@ -266,7 +266,7 @@ class NumericsSession:
                 ) from error
             raise
 
-    def _instruments(self, of_task: _OfTask, until: Slice) -> dict[str, Callable[[], Plain]]:
+    def _instruments(self, of_task: _OfTask, budget: TimeBudget) -> dict[str, Callable[[], Plain]]:
         task, place = of_task.task, self._place
         lowered = lower_by_id(self._head["lowered_to"])
         keep = {section: self.parts.keeper(f"{section}/{task.id}") for section in SECTIONS}
@@ -274,16 +274,16 @@ class NumericsSession:
         loss_margin = margin if self._head["metric"] == "loss" else MARGINS["loss"]
         metric = self._head["metric"] if self._head["metric"] in task.metrics else "loss"
         return {
-            "loss_scaling": partial(scaled_beside_fp32, task, place, until, keep["loss_scaling"]),
-            "histograms": partial(histograms, task, place, until, keep["histograms"], self._limit(task.id)),
+            "loss_scaling": partial(loss_scaling_with_fp32_control, task, place, budget, keep["loss_scaling"]),
+            "histograms": partial(histograms, task, place, budget, keep["histograms"], self._limit(task.id)),
             "parity": partial(
-                parity, task, place, self._recipes, until, keep["parity"], metric=metric, seeds=self._head["seeds"],
+                parity, task, place, self._recipes, budget, keep["parity"], metric=metric, seeds=self._head["seeds"],
                 margin=margin if metric == self._head["metric"] else MARGINS[metric],
             ),
-            "sensitivity": partial(self._sensitivity, of_task, lowered, until, keep["sensitivity"]),
-            "policy": partial(self._policy, of_task, loss_margin, until, keep["policy"]),
+            "sensitivity": partial(self._sensitivity, of_task, lowered, budget, keep["sensitivity"]),
+            "policy": partial(self._policy, of_task, loss_margin, budget, keep["policy"]),
             "schedule": partial(
-                schedule, task, place, lowered, loss_margin, until, keep["schedule"], keep["parity"]
+                schedule, task, place, lowered, loss_margin, budget, keep["schedule"], keep["parity"]
             ),
         }  # fmt: skip
 
@@ -291,23 +291,23 @@ class NumericsSession:
         """Return log2 of the largest loss scale at which a task never overflowed, early or late; None: unknown."""
         return known_limit(self.parts.known.get(result_key(task, "loss_scaling"), {}))
 
-    def _sensitivity(self, of_task: _OfTask, recipe: LowerRecipe, until: Slice, keep: Any) -> Plain:
+    def _sensitivity(self, of_task: _OfTask, recipe: LowerRecipe, budget: TimeBudget, keep: Any) -> Plain:
         why_not = reach(of_task.task, self._place, recipe, self._kept_parity(of_task.task))["why_not_applied"]
         if why_not is not None:
-            of_task.sensitivity = nothing(self._place, recipe, [], why_not)
+            of_task.sensitivity = empty_answer(self._place, recipe, [], why_not)
         else:
-            of_task.sensitivity, of_task.benches = sensitivity(of_task.task, self._place, recipe, until, keep)
+            of_task.sensitivity, of_task.warm_starts = sensitivity(of_task.task, self._place, recipe, budget, keep)
         return of_task.sensitivity
 
     def _kept_parity(self, task: Task) -> Keep:
         return self.parts.keeper(f"parity/{task.id}")
 
-    def _policy(self, of_task: _OfTask, margin: float, until: Slice, keep: Any) -> Plain:
+    def _policy(self, of_task: _OfTask, margin: float, budget: TimeBudget, keep: Any) -> Plain:
         if of_task.sensitivity is None:
             raise OutOfTimeError
-        if of_task.benches is None and of_task.sensitivity["why_not_applied"] is None:
+        if of_task.warm_starts is None and of_task.sensitivity["why_not_applied"] is None:
             raise OutOfTimeError
-        answer = policy(of_task.benches, of_task.sensitivity, margin, until, keep)
+        answer = policy(of_task.warm_starts, of_task.sensitivity, margin, budget, keep)
         beside = (answered(self.parts.known, of_task.task.id, section) for section in ("parity", "schedule"))
         return held_to(answer, *beside)
 

@@ -14,7 +14,7 @@ import torch
 from planner.errors import UsageError
 from planner.measured.skipped_steps import MOST_SKIPPED_RATIO
 from probes.numerics.instruments.scaling import loss_scaling
-from probes.numerics.instruments.time import Keep, Plain, Slice, count_of
+from probes.numerics.instruments.time import Keep, Plain, TimeBudget, count_of
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
 
@@ -41,18 +41,21 @@ def first_broken_step(task: Task, place: Place) -> int | None:
     return None
 
 
-def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
+def loss_scaling_with_fp32_control(task: Task, place: Place, budget: TimeBudget, keep: Keep) -> Plain:
     """Measure loss scaling on a task. If FP16 skipped most steps, FP32 must train the task for as many steps.
 
     Raises:
         UntrainedError: FP32 does not train it, so the skipped steps say nothing about FP16.
     """
-    scaling = loss_scaling(task, place, until, keep)
-    usual = next((run for run in scaling["dynamic"] if run["name"] == "usual"), None)
-    if usual is None or (usual["late_skipped_step_ratio"] or 0.0) <= MOST_SKIPPED_RATIO > usual["skipped_step_ratio"]:
+    scaling = loss_scaling(task, place, budget, keep)
+    default_run = next((run for run in scaling["dynamic"] if run["name"] == "usual"), None)
+    if (
+        default_run is None
+        or (default_run["late_skipped_step_ratio"] or 0.0) <= MOST_SKIPPED_RATIO > default_run["skipped_step_ratio"]
+    ):
         return scaling
-    steps = min(usual["steps"], CONTROL_STEPS)
-    deadline = time.monotonic() + max(until.left_s, CONTROL_LEAST_S)
+    steps = min(default_run["steps"], CONTROL_STEPS)
+    deadline = time.monotonic() + max(budget.left_s, CONTROL_LEAST_S)
     control = keep("fp32", lambda: {"why": breakdown(Run(task, 0, place).train(steps, deadline).losses)})
     if control["why"] is not None:
         raise UntrainedError(f"--task: `{task.id}`: FP32 itself does not train it: {control['why']}", hint=REMEDY)

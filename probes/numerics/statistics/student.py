@@ -11,7 +11,7 @@ from math import exp, isinf, lgamma, log, log1p
 
 _TERMS = 400
 _CLOSE = 1e-15
-_TINY = 1e-300
+_LEAST_DENOMINATOR = 1e-300
 _HALVINGS = 60
 
 
@@ -76,4 +76,4 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def _not_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
+    return value if abs(value) > _LEAST_DENOMINATOR else _LEAST_DENOMINATOR

@@ -40,12 +40,12 @@ def _job(seed: int, size: str, device: Any, model: Any) -> Job:
     import torch
 
     images, labels = (tensor.to(device) for tensor in _images())
-    trained = len(images) - HELD_OUT
+    train_count = len(images) - HELD_OUT
     network = model.to(device)
 
     def batch(step: int) -> tuple[Any, Any]:
         generator = torch.Generator().manual_seed(seed * 10**7 + step)
-        rows = torch.randint(0, trained, (BATCH[size],), generator=generator).to(device)
+        rows = torch.randint(0, train_count, (BATCH[size],), generator=generator).to(device)
         return images[rows], labels[rows]
 
     def loss(module: Any, pair: Any) -> Any:
@@ -53,9 +53,9 @@ def _job(seed: int, size: str, device: Any, model: Any) -> Job:
 
     def held_out(module: Any) -> dict[str, float]:
         with torch.no_grad():
-            logits = module(images[trained:]).float()
-            mean = torch.nn.functional.cross_entropy(logits, labels[trained:])
-            return {"loss": float(mean), "accuracy": float((logits.argmax(-1) == labels[trained:]).float().mean())}
+            logits = module(images[train_count:]).float()
+            mean = torch.nn.functional.cross_entropy(logits, labels[train_count:])
+            return {"loss": float(mean), "accuracy": float((logits.argmax(-1) == labels[train_count:]).float().mean())}
 
     return Job(
         model=network,

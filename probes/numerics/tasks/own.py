@@ -37,8 +37,8 @@ def own_task(name: str) -> Task:
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise UsageError(f"--task: `{name}` is not `module:factory`", hint="for example `--task mine:make`")
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.insert(0, here)
+    if (directory := os.getcwd()) not in sys.path:
+        sys.path.insert(0, directory)
     try:
         factory = getattr(importlib.import_module(module_name), attribute, None)
     except (Exception, SystemExit) as error:  # a script that is imported may end the process

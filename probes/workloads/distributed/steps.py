@@ -174,8 +174,8 @@ class _StepTrial:
         """Return the loss of the global batch by step: the mean over the ranks that have a loss."""
         import math
 
-        own = [float(loss) for loss in self._losses]  # type: ignore[arg-type] # torch is untyped here
-        traces = [trace for trace in self._team.gather(own) if trace]
+        losses = [float(loss) for loss in self._losses]  # type: ignore[arg-type] # torch is untyped here
+        traces = [trace for trace in self._team.gather(losses) if trace]
         trace = tuple(sum(losses) / len(losses) for losses in zip(*traces, strict=True))
         finite = all(math.isfinite(loss) for loss in trace)
         return TrialOutcome(

@@ -120,8 +120,8 @@ def test_ticks_before_and_after_the_window_do_not_count() -> None:
 
 
 def test_a_short_window_is_short_by_the_power_field_alone_too_and_whatever_it_says() -> None:
-    alone = power_over(trace(650.0, 5.0, field_w=640.0, counter=False), 1.0, 2.0)
+    field_only = power_over(trace(650.0, 5.0, field_w=640.0, counter=False), 1.0, 2.0)
     differing = power_over(trace(650.0, 5.0, field_w=600.0), 1.0, 2.0)
 
-    assert (alone.source, alone.quality) == ("instant", "short")
+    assert (field_only.source, field_only.quality) == ("instant", "short")
     assert differing.quality == "short"  # ten ticks more or less explain it

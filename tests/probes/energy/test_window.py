@@ -114,7 +114,7 @@ class Simulated:
         self.batches: list[tuple[float, int]] = []
         self.pauses: list[float] = []
         self.temperature: Callable[[float], float] = lambda worked_s: 60.0
-        for module in (windows, windows.run_steadily):
+        for module in (windows, windows.run_batches):
             times = getattr(module, "time", None) or module.__globals__["time"]
             monkeypatch.setattr(times, "monotonic", lambda: self.now_s)
             monkeypatch.setattr(times, "sleep", self._pause)
@@ -152,7 +152,7 @@ class Simulated:
 def run(device: Simulated, soak_c: float | None = None) -> float:
     """One window of 3 s; returns the time before it."""
     began_s = device.now_s
-    rules = WindowRules(window_s=3.0, soak_c=soak_c)
+    rules = WindowRules(window_s=3.0, reheat_to_c=soak_c)
     measure_window(
         CallTrial(call=lambda: None), FP32, device, device, rules, guess_s=device.step_s, rng=random.Random(0)
     )

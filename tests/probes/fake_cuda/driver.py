@@ -48,7 +48,7 @@ class FakeGpu:
         self.busy_s += seconds
         self.clock.advance(seconds, power_w)
 
-    def rest(self, seconds: float) -> None:
+    def idle(self, seconds: float) -> None:
         """Wait for the host: building, compiling."""
         self.clock.advance(seconds, None)
 

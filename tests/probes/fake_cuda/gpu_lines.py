@@ -15,9 +15,9 @@ GPU_FILES = (
     "device/faults.py",
     "energy/meter.py",
     "energy/power.py",
-    "energy/watch.py",
+    "energy/monitor.py",
     "energy/window.py",
-    "ranks/loss.py",
+    "ranks/failure_reports.py",
     "sensors/nvml.py",
     "timing/device_gate.py",
     "timing/graphs.py",
@@ -95,12 +95,12 @@ def gpu_lines(root: Path) -> dict[Line, set[int]]:
         if more == of_gpu:
             break
         of_gpu = more
-    found: dict[Line, set[int]] = {}
+    lines: dict[Line, set[int]] = {}
     for file, module in modules.items():
         for number in module.of_gpu:
             line = Line(file, module.statements[number], module.lines[number - 1].strip())
-            found.setdefault(line, set()).add(number)
-    return found
+            lines.setdefault(line, set()).add(number)
+    return lines
 
 
 def _read(module: _Module, is_gpu: bool, gpu_names: set[str]) -> None:
@@ -132,10 +132,10 @@ class _Reader:
             only = is_gpu or statement.name in self._gpu_names
             self.block(statement.body, inside, only)
             return is_gpu
-        own = is_gpu or any(_asks_gpu(part) for part in _own(statement))
-        self._note(statement, function, own)
-        for part in _own(statement):
-            self._expression(part, own)
+        asks_gpu = is_gpu or any(_asks_gpu(part) for part in _expressions_of(statement))
+        self._note(statement, function, asks_gpu)
+        for part in _expressions_of(statement):
+            self._expression(part, asks_gpu)
         holds, fails = sides(statement.test) if isinstance(statement, ast.If) else (False, False)
         for name, blocks in _blocks(statement):
             side = holds if name == "body" else fails if name == "orelse" else False
@@ -167,7 +167,7 @@ class _Reader:
             self._expression(part, is_gpu)
 
 
-def _own(statement: ast.stmt) -> Iterator[ast.AST]:
+def _expressions_of(statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions of a statement itself, without the statements below it."""
     for part in ast.iter_child_nodes(statement):
         if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):

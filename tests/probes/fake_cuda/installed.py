@@ -100,7 +100,7 @@ def _import_used() -> None:
 
 
 def _modules() -> list[Any]:
-    names = [found.name for found in pkgutil.walk_packages(probes.__path__, "probes.")]
+    names = [module.name for module in pkgutil.walk_packages(probes.__path__, "probes.")]
     return [importlib.import_module(name) for name in names]
 
 

@@ -45,7 +45,7 @@ def replace_nccl(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
 
     def exchange(operation: Any) -> None:
         if operation.namespace == "c10d":
-            gpu.rest(EXCHANGE_S)
+            gpu.idle(EXCHANGE_S)
 
     gpu.memory.on_operation = exchange
     patch.setattr(dist, "init_process_group", init_process_group)

@@ -44,8 +44,8 @@ class FakeNvml(StandIn):
     def nvmlDeviceGetName(self, handle: str) -> str:  # noqa: N802
         return self._gpu.board.name
 
-    def nvmlDeviceGetClockInfo(self, handle: str, which: int) -> int:  # noqa: N802
-        return round(1e-6 * self._gpu.board.sm_clock_hz) if which == pynvml.NVML_CLOCK_SM else 3201
+    def nvmlDeviceGetClockInfo(self, handle: str, clock_type: int) -> int:  # noqa: N802
+        return round(1e-6 * self._gpu.board.sm_clock_hz) if clock_type == pynvml.NVML_CLOCK_SM else 3201
 
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:  # noqa: N802
         return round(1e3 * self._gpu.board.power_limit_w)
@@ -103,5 +103,5 @@ class FakeNvml(StandIn):
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:  # noqa: N802
         return int(1e3 * self._ticked_j)
 
-    def nvmlDeviceGetTemperature(self, handle: str, which: int) -> int:  # noqa: N802
+    def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:  # noqa: N802
         return round(35.0 + self._heat_c)

@@ -54,7 +54,7 @@ class SmallBuild:
 
     def __call__(self, device: Device) -> Trial:
         """Make it, which takes its time; may run out of memory."""
-        self._gpu.rest(law.build_s(self._point))
+        self._gpu.idle(law.build_s(self._point))
         if self._point.probe_id in self._faulty.out_of_memory:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB.")
         usual = self._gpu.memory.on_operation
@@ -101,7 +101,7 @@ class ModelledTrial:
             return
         wobble = 1.0 + NOISE_RATIO * self._noise.gauss(0.0, 1.0)
         if self._steps == 0:
-            self._gpu.rest(law.compile_s(self._point))
+            self._gpu.idle(law.compile_s(self._point))
         if self._steps < REAL_STEPS:
             self._marks = []
             self._trial.step(lambda phase: self._end_of(phase, wobble, mark))
@@ -120,7 +120,7 @@ class ModelledTrial:
     def _run(self, phase: str, wobble: float) -> None:
         seconds = self._phases_s.get(phase, 0.0)
         if self._point.kind == "waiting" and self._gpu.board.number == 0:
-            self._gpu.rest(seconds)  # the one that the others wait for
+            self._gpu.idle(seconds)  # the one that the others wait for
         elif seconds:
             self._gpu.run(seconds * wobble, law.power_w(self._point))
 

@@ -175,15 +175,15 @@ def measured(cache: Cache) -> Any:
 
 def test_what_a_point_reserves_does_not_depend_on_the_points_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(monkeypatch)
-    alone = measured(cache)
+    first = measured(cache)
     holed = cache.take(30 * MIB)
     cache.take(4 * MIB)
     cache.free(holed)  # a hole of 30 MiB beside something live, which the next point would fill
     second = measured(cache)
 
     # 10 MiB of weights and 2 x 32 of activations; the temporary copy is returned before the first step
-    assert alone.reserved_peak_bytes == second.reserved_peak_bytes == 74 * MIB
-    assert alone.allocated_peak_bytes == second.allocated_peak_bytes == 74 * MIB
+    assert first.reserved_peak_bytes == second.reserved_peak_bytes == 74 * MIB
+    assert first.allocated_peak_bytes == second.allocated_peak_bytes == 74 * MIB
     assert second.persistent_bytes == 10 * MIB
     assert second.forward_peak_bytes == 74 * MIB
 

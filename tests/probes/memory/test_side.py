@@ -14,7 +14,7 @@ from probes.memory.side import InlineTracker, SideTracker, TrackedCase, Tracking
 from probes.models.cases import ModelCase
 from tests.probes.build import CPU, H200
 
-TINY = TrackedCase(
+TINY_CASE = TrackedCase(
     model=ModelCase(family="llama", size="tiny", layers=1, batch=1, seq_len=64), recipe_id="bf16-autocast"
 )
 UNKNOWN = TrackedCase(model=ModelCase(family="llama", size="nobody's", layers=1, batch=1, seq_len=64), recipe_id="fp32")
@@ -23,14 +23,14 @@ UNKNOWN = TrackedCase(model=ModelCase(family="llama", size="nobody's", layers=1,
 @pytest.fixture(scope="module")
 def tracker() -> Iterator[SideTracker]:
     tracker = SideTracker(CPU, 0, limit_s=600.0)
-    tracker.start([UNKNOWN, TINY, TINY])
+    tracker.start([UNKNOWN, TINY_CASE, TINY_CASE])
     yield tracker
     tracker.close()
 
 
 def test_another_process_counts_what_this_one_would(tracker: SideTracker) -> None:
     assert tracker.processes() == 1
-    assert tracker.result(TINY) == InlineTracker(CPU, 0).result(TINY)
+    assert tracker.result(TINY_CASE) == InlineTracker(CPU, 0).result(TINY_CASE)
 
 
 def test_a_case_that_cannot_be_tracked_has_its_reason_and_costs_no_other(tracker: SideTracker) -> None:
@@ -40,12 +40,12 @@ def test_a_case_that_cannot_be_tracked_has_its_reason_and_costs_no_other(tracker
 
 def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
     tracker = SideTracker(CPU, 0, limit_s=600.0)
-    tracker.start([TINY])
+    tracker.start([TINY_CASE])
     assert tracker._process is not None
     tracker._process.kill()
 
     with pytest.raises(TrackingError, match="has ended"):
-        tracker.result(TINY)
+        tracker.result(TINY_CASE)
     tracker._process.join()
     assert tracker.processes() == 0
     tracker.close()
@@ -53,16 +53,16 @@ def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
 
 def test_a_result_is_waited_for_no_longer_than_the_limit() -> None:
     tracker = SideTracker(CPU, 0, limit_s=0.0)
-    tracker.start([TINY])
+    tracker.start([TINY_CASE])
 
     with pytest.raises(TrackingError, match="over 0 s"):
-        tracker.result(TINY)
+        tracker.result(TINY_CASE)
     tracker.close()
 
 
 def test_a_tracker_that_was_not_started_says_so() -> None:
     with pytest.raises(TrackingError, match="not started"):
-        SideTracker(H200, 0).result(TINY)
+        SideTracker(H200, 0).result(TINY_CASE)
 
 
 def test_memory_is_tracked_beside_a_gpu_and_in_the_process_that_measures_a_cpu() -> None:

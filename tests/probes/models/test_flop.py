@@ -14,7 +14,7 @@ def test_training_takes_three_forward_passes_and_the_hardware_the_scores_once_mo
 
 def test_checkpointing_repeats_the_layers_on_the_hardware_and_not_the_output_layer():
     forward = ForwardFlop(linear=100.0, attention=10.0, head=5.0)
-    plain, again = (forward.of_training(recompute=recompute) for recompute in (False, True))
+    plain, recomputed = (forward.of_training(recompute=recompute) for recompute in (False, True))
 
-    assert again.flop_model == plain.flop_model
-    assert again.flop_hardware - plain.flop_hardware == 110
+    assert recomputed.flop_model == plain.flop_model
+    assert recomputed.flop_hardware - plain.flop_hardware == 110

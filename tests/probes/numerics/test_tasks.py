@@ -19,12 +19,12 @@ from tests.probes.numerics.planted import PLACE  # noqa: E402
 def test_a_task_learns_and_is_the_same_for_the_same_seed(task):
     if missing_for(task.id):
         pytest.skip("scikit-learn is not installed")
-    run, again = Run(task, 3, PLACE), Run(task, 3, PLACE)
+    run, same = Run(task, 3, PLACE), Run(task, 3, PLACE)
     first = run.figures([])
 
     losses = run.train(40).losses
 
-    assert losses[:2] == again.train(2).losses
+    assert losses[:2] == same.train(2).losses
     assert set(first) == set(task.metrics)
     assert sum(losses[-5:]) / 5 < 0.9 * losses[0]
     assert run.figures([])["loss"] < first["loss"]

@@ -77,10 +77,10 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path, monkeypat
     before = kept_in(record)
     assert before
 
-    again = start(record, "--resume", "--budget", "10m")
-    printed, said = again.communicate(timeout=600)
+    resumed = start(record, "--resume", "--budget", "10m")
+    printed, stderr = resumed.communicate(timeout=600)
 
-    assert again.returncode == 0, said
+    assert resumed.returncode == 0, stderr
     after = kept_in(record)
     assert {key: after[key] for key in before} == before  # not measured anew
     document = json.loads(printed)
@@ -99,14 +99,14 @@ def test_an_interruption_ends_with_130_and_names_the_record(tmp_path: Path, numb
     try:
         wait_for_parts(record, 6)
         process.send_signal(number)
-        printed, said = process.communicate(timeout=60)
+        printed, stderr = process.communicate(timeout=60)
     finally:
         with suppress(ProcessLookupError):
             process.kill()
 
     assert process.returncode == 130
-    assert "hint: what was measured is in" in said
-    assert "mpplan numerics --resume" in said
+    assert "hint: what was measured is in" in stderr
+    assert "mpplan numerics --resume" in stderr
     assert json.loads(printed)["complete"] is False
 
 

@@ -228,7 +228,7 @@ def test_torchrun_itself_may_start_the_ranks(tmp_path: Path) -> None:
     assert overlap.both_s >= overlap.product_beside_s
 
 
-SAID = """\
+TORCHRUN_STDERR = """\
 ============================================================
 probes.process.worker FAILED
 ------------------------------------------------------------
@@ -247,23 +247,26 @@ Root Cause (first observed failure):
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("stderr", "words"),
     [
-        (SAID.format(code=-9), "rank 3 was ended by SIGKILL (the system ran out of memory?)"),
-        (SAID.format(code=-11), "rank 3 was ended by SIGSEGV"),
-        (SAID.format(code=1), "rank 3 failed with exit code 1"),
+        (TORCHRUN_STDERR.format(code=-9), "rank 3 was ended by SIGKILL (the system ran out of memory?)"),
+        (TORCHRUN_STDERR.format(code=-11), "rank 3 was ended by SIGSEGV"),
+        (TORCHRUN_STDERR.format(code=1), "rank 3 failed with exit code 1"),
         ("something else", None),
     ],
 )
-def test_the_rank_that_failed_first_is_told_from_torchruns_words(said: str, words: str | None) -> None:
-    assert first_failure(said) == words
+def test_the_rank_that_failed_first_is_told_from_torchruns_words(stderr: str, words: str | None) -> None:
+    assert first_failure(stderr) == words
 
 
 def test_a_rank_that_lost_the_others_says_more_than_torchrun_does() -> None:
     lost = "node 0 rank 3: DistBackendError: NCCL error"
 
-    assert last_words(1, SAID.format(code=75), lost) == f"lost {lost}"
-    assert last_words(1, SAID.format(code=-9), lost) == "rank 3 was ended by SIGKILL (the system ran out of memory?)"
+    assert last_words(1, TORCHRUN_STDERR.format(code=75), lost) == f"lost {lost}"
+    assert (
+        last_words(1, TORCHRUN_STDERR.format(code=-9), lost)
+        == "rank 3 was ended by SIGKILL (the system ran out of memory?)"
+    )
     assert last_words(75, "", "CUDA error") == "the GPU was lost"
 
 
@@ -278,19 +281,19 @@ def test_nodes_that_did_not_meet_are_said_with_the_time_waited() -> None:
 
 
 def test_nodes_meet_where_they_are_told_and_one_node_by_itself() -> None:
-    alone = torchrun(ASKED, "/logs")
+    single = torchrun(ASKED, "/logs")
     several = torchrun(replace(ASKED, nnodes=4, ranks=8, rdzv_endpoint="node01:29500"), "/logs")
 
-    assert "--standalone" in alone
-    assert "--nproc-per-node=2" in alone
+    assert "--standalone" in single
+    assert "--nproc-per-node=2" in single
     assert {"--nnodes=4", "--rdzv-endpoint=node01:29500", "--nproc-per-node=8"} <= set(several)
     assert "--max-restarts=0" in several
 
 
 def test_a_process_knows_whether_torchrun_started_it() -> None:
-    said = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "RANK": "9"}
+    environment = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "RANK": "9"}
 
-    assert is_rank(said)
-    assert ranks_of(said) == (8, 2, 9)
+    assert is_rank(environment)
+    assert ranks_of(environment) == (8, 2, 9)
     assert not is_rank({})
-    assert not is_rank(said | {"WORLD_SIZE": "1"})
+    assert not is_rank(environment | {"WORLD_SIZE": "1"})

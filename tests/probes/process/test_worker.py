@@ -46,7 +46,7 @@ def test_every_line_is_an_event_from_the_first_to_the_last(tmp_path) -> None:
 
 def test_an_interruption_that_python_drops_ends_the_process_all_the_same() -> None:
     program = (
-        "import os, signal, time, weakref; from probes.process import worker; worker.GRACE_S = 0.5\n"
+        "import os, signal, time, weakref; from probes.process import worker; worker.INTERRUPTED_GRACE_S = 0.5\n"
         "worker._end_in_time(); signal.signal(signal.SIGTERM, worker._interrupt)\n"
         "class Thing: pass\n"
         "thing = Thing(); weakref.finalize(thing, lambda: os.kill(os.getpid(), signal.SIGTERM)); del thing\n"

@@ -48,10 +48,10 @@ def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> RanksRun:
     command = ["-m", "tests.probes.ranks.fake_gpus", asked.to_json(), json.dumps(special), str(codes)]
     quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with forking(command, stdout=subprocess.PIPE, **quiet) as process:
-        said, _ = process.communicate(timeout=LIMIT_S)
+        stdout, _ = process.communicate(timeout=LIMIT_S)
     return RanksRun(
         codes=tuple(json.loads(codes.read_text(encoding="utf-8"))),
-        events=[json.loads(line) for line in said.splitlines()],
+        events=[json.loads(line) for line in stdout.splitlines()],
         record=read_measurements(path) if path.exists() else None,
     )
 
@@ -64,8 +64,8 @@ def run_quick(folder: Path) -> RanksRun:
 
 def run_broken(folder: Path) -> RanksRun:
     """NCCL fails on rank 1 while rank 0 waits for it; each process is shown one GPU alone."""
-    alone = {"index": 0, "count": 1}
-    special = {"0": alone, "1": alone | {"broken": ["waiting/all_reduce"]}}
+    only_gpu = {"index": 0, "count": 1}
+    special = {"0": only_gpu, "1": only_gpu | {"broken": ["waiting/all_reduce"]}}
     return run_ranks(folder / "r.jsonl", special, workloads=("waiting",), precisions=("bf16-autocast",))
 
 

@@ -93,15 +93,15 @@ def test_two_ranks_on_one_gpu_are_named() -> None:
 
 
 def test_torchrun_says_where_a_process_is() -> None:
-    said = {"RANK": "11", "LOCAL_RANK": "3", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}
+    environment = {"RANK": "11", "LOCAL_RANK": "3", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}
 
-    assert place_from_environment(said) == Place(rank=11, world=16, local_rank=3, local_world=8)
+    assert place_from_environment(environment) == Place(rank=11, world=16, local_rank=3, local_world=8)
     assert place_from_environment({}) is None
-    assert place_from_environment(said | {"WORLD_SIZE": "1"}) is None
+    assert place_from_environment(environment | {"WORLD_SIZE": "1"}) is None
 
 
 def test_nodes_with_unequal_numbers_of_ranks_are_refused() -> None:
-    said = {"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "4"}
+    environment = {"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "4"}
 
     with pytest.raises(UsageError, match="6 ranks with 4 on this node: every node must have as many"):
-        place_from_environment(said)
+        place_from_environment(environment)

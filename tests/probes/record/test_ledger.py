@@ -87,11 +87,11 @@ def test_resuming_keeps_the_run_and_skips_what_is_done(tmp_path: Path) -> None:
     first.write(A, OK)
     first.close()
 
-    again = open_ledger(tmp_path / "r.jsonl", resume=True)
-    again.write(B, OK)
+    resumed = open_ledger(tmp_path / "r.jsonl", resume=True)
+    resumed.write(B, OK)
 
-    assert again.run_id == first.run_id
-    assert (again.is_done(A), again.is_done(point("c", call()))) == (True, False)
+    assert resumed.run_id == first.run_id
+    assert (resumed.is_done(A), resumed.is_done(point("c", call()))) == (True, False)
     lines = read_measurements(tmp_path / "r.jsonl")
     assert [(line.probe_id, line.seq) for line in lines.measurements] == [("a", 0), ("b", 1)]
     assert lines.problems == ()
@@ -105,8 +105,8 @@ def test_resuming_after_power_loss_cuts_the_unfinished_line_off(tmp_path: Path) 
     first.close()
     path.write_bytes(path.read_bytes()[:-25])
 
-    again = open_ledger(path, resume=True)
-    again.write(B, OK)
+    resumed = open_ledger(path, resume=True)
+    resumed.write(B, OK)
 
     assert [line.probe_id for line in read_measurements(path).measurements] == ["a", "b"]
     assert read_measurements(path).problems == ()

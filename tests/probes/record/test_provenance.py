@@ -82,13 +82,13 @@ def test_a_slice_is_recorded_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.probes.fake_cuda.installed import fake_cuda
     from tests.probes.fake_cuda.nvml import FakeNvml
 
-    def found(nvml: FakeNvml, uuid: str) -> str:
+    def handle_by_uuid(nvml: FakeNvml, uuid: str) -> str:
         assert nvml.uuid == f"GPU-{H200.uuid}"
         nvml.uuid = f"MIG-{H200.uuid}"
         return uuid
 
     pytest.importorskip("pynvml")
-    monkeypatch.setattr(FakeNvml, "nvmlDeviceGetHandleByUUID", found)
+    monkeypatch.setattr(FakeNvml, "nvmlDeviceGetHandleByUUID", handle_by_uuid)
     with fake_cuda(whole_models=False):
         where = provenance(H200)
 

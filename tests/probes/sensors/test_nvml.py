@@ -87,8 +87,8 @@ class StandIn:
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:  # noqa: N802
         return self._or_fail("counter", 5_000_000)
 
-    def nvmlDeviceGetClockInfo(self, handle: str, which: int) -> int:  # noqa: N802
-        return self._or_fail("clocks", 1755 if which == pynvml.NVML_CLOCK_SM else 3201)
+    def nvmlDeviceGetClockInfo(self, handle: str, clock_type: int) -> int:  # noqa: N802
+        return self._or_fail("clocks", 1755 if clock_type == pynvml.NVML_CLOCK_SM else 3201)
 
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:  # noqa: N802
         return self._or_fail("limit", 700_000)
@@ -100,7 +100,7 @@ class StandIn:
     def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
         return self._or_fail("memory", SimpleNamespace(used=self.used_bytes))
 
-    def nvmlDeviceGetTemperature(self, handle: str, which: int) -> int:  # noqa: N802
+    def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:  # noqa: N802
         return self._or_fail("temperature", 58)
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:  # noqa: N802

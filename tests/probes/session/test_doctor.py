@@ -28,12 +28,12 @@ def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "torch" else real(name))
 
     with fake_cuda(whole_models=False):
-        (found,) = (finding for finding in doctor.examine() if finding.topic == "devices")
-    assert (found.ok, found.detail) == (False, "1 NVIDIA GPU, not measurable without torch")
+        (devices,) = (finding for finding in doctor.examine() if finding.topic == "devices")
+    assert (devices.ok, devices.detail) == (False, "1 NVIDIA GPU, not measurable without torch")
 
     def missing() -> None:
         raise CannotMeasureError("NVML does not start", hint="install the NVIDIA driver")
 
     monkeypatch.setattr("probes.sensors.nvml.load_nvml", missing)
-    (found,) = (finding for finding in doctor.examine() if finding.topic == "devices")
-    assert (found.detail, found.fix) == ("NVML does not start", "install the NVIDIA driver")
+    (devices,) = (finding for finding in doctor.examine() if finding.topic == "devices")
+    assert (devices.detail, devices.fix) == ("NVML does not start", "install the NVIDIA driver")

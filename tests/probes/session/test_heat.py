@@ -51,7 +51,7 @@ def test_a_device_that_has_cooled_down_is_run_until_it_is_as_hot_as_before(monke
     sensor = Warming()
     monkeypatch.setattr(heat, "trial_of", lambda *_: call()(plan().device))
     monkeypatch.setattr(
-        "probes.energy.window.run_steadily", lambda *_: [Batch(samples_s=(1e-3,), phases_s={}, wall_s=0.0)]
+        "probes.energy.window.run_batches", lambda *_: [Batch(samples_s=(1e-3,), phases_s={}, wall_s=0.0)]
     )
 
     assert heat.reheated(plan(), CpuClock(), sensor, 65.0) is None

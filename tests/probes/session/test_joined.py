@@ -74,14 +74,14 @@ def test_energy_that_one_rank_does_not_know_is_unknown() -> None:
 def test_the_first_rank_on_which_something_went_wrong_is_named() -> None:
     failed = Figures(status="oom", reason="not enough memory on the device")
 
-    found = first_failure(None, Gathered((None, failed)))  # type: ignore[arg-type]
+    failure = first_failure(None, Gathered((None, failed)))  # type: ignore[arg-type]
 
-    assert found == Figures(status="oom", reason="node 0 rank 1: not enough memory on the device")
+    assert failure == Figures(status="oom", reason="node 0 rank 1: not enough memory on the device")
     assert first_failure(None, Gathered((None, None))) is None  # type: ignore[arg-type]
 
 
 def test_one_process_keeps_its_figures_as_they_are() -> None:
-    own = figures(0.5, 4e9, 300.0, 600.0)
+    unjoined = figures(0.5, 4e9, 300.0, 600.0)
 
-    assert joined(own, ALONE) is own
+    assert joined(unjoined, ALONE) is unjoined
     assert first_failure(None, ALONE) is None

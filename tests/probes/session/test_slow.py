@@ -31,9 +31,9 @@ def times(**seconds: float) -> ScriptedClock:
 def test_a_recipe_over_three_times_slower_than_fp32_is_named_with_its_ratio() -> None:
     clock = times(fp32=0.02, bf16_autocast=0.25, bf16_pure=0.05)
 
-    found = too_slow(plan(CPU), clock, [recipe_by_id(name) for name in RECIPES])
+    ratios = too_slow(plan(CPU), clock, [recipe_by_id(name) for name in RECIPES])
 
-    assert found == {"bf16-autocast": pytest.approx(12.5)}
+    assert ratios == {"bf16-autocast": pytest.approx(12.5)}
 
 
 def session(path: Path, monkeypatch: pytest.MonkeyPatch, **options: object) -> Session:

@@ -43,8 +43,8 @@ def test_arithmetic_is_six_flop_per_matrix_parameter_and_token_plus_causal_atten
     counts = case.counts(recompute=False)
     assert counts.flop_model == pytest.approx(matrix + attention)
     # the layers' forward pass and attention's scores once more
-    again = case.counts(recompute=True).flop_hardware - counts.flop_hardware
-    assert again == pytest.approx(2 * 256 * 4 * 737_280 + attention / 3)
+    recomputed = case.counts(recompute=True).flop_hardware - counts.flop_hardware
+    assert recomputed == pytest.approx(2 * 256 * 4 * 737_280 + attention / 3)
 
 
 @pytest.mark.parametrize(

@@ -48,4 +48,4 @@ def test_computing_activations_again_changes_no_gradient() -> None:
         loss_of(decoder(tokens), targets).backward()
         gradients.append([parameter.grad for parameter in decoder.parameters()])
 
-    assert all(torch.equal(kept, again) for kept, again in zip(*gradients, strict=True))
+    assert all(torch.equal(kept, recomputed) for kept, recomputed in zip(*gradients, strict=True))

@@ -7,7 +7,7 @@ from math import erf, log, sqrt
 import pytest
 
 from probes.numerics.formats.elements import FORMATS, find_format, rounded
-from probes.numerics.formats.histogram import magnitudes, nothing, swallowed_counts
+from probes.numerics.formats.histogram import empty_histogram, magnitudes, swallowed_counts
 
 torch = pytest.importorskip("torch")
 
@@ -58,7 +58,7 @@ def test_the_best_scale_brings_the_largest_value_just_below_the_limit():
     best = seen.best_scale_log2(find_format("fp16"))
     assert best == 10  # 2^-34 becomes 2^-24
     assert seen.flushed_ratio(find_format("fp16"), best) == 0.0
-    assert nothing().best_scale_log2(find_format("fp16")) is None
+    assert empty_histogram().best_scale_log2(find_format("fp16")) is None
 
 
 def test_headroom_leaves_octaves_free_above_the_largest_value():

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.numerics.instruments.parity import parity, planned, shared_out, trained  # noqa: E402 - it needs torch
-from probes.numerics.instruments.time import OutOfTimeError, Plain, Slice  # noqa: E402
+from probes.numerics.instruments.parity import parity, plan_steps_and_seeds, planned, train_run  # noqa: E402 - it needs torch
+from probes.numerics.instruments.time import OutOfTimeError, Plain, TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import choose_lower, lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from probes.numerics.tasks.interface import Job, Task  # noqa: E402
@@ -45,42 +45,48 @@ def kept(runs: dict[str, Plain]):
 
 
 def test_bf16_is_equivalent_and_the_null_pair_shows_almost_nothing():
-    until = Slice(ends=time.monotonic() + 120.0)
+    budget = TimeBudget(end_s=time.monotonic() + 120.0)
 
-    found = parity(
+    answer = parity(
         find_task("char-lm"),
         PLACE,
         choose_lower(["bf16", "nvfp4"]),
-        until,
+        budget,
         kept({"plan": PLAN | {"seeds": 3}}),
         margin=0.05,
     )
 
-    (bf16, nvfp4) = found["pairs"]
+    (bf16, nvfp4) = answer["pairs"]
     assert (bf16["verdict"], bf16["mode"]) == ("equivalent", "real")
     assert (bf16["real_layers"], bf16["lowered_layers"]) == (9, 9)  # under autocast every product, the head's too
     assert (nvfp4["mode"], nvfp4["real_layers"], nvfp4["lowered_layers"]) == ("emulated", 0, 8)
-    assert (found["tests"], found["alpha"]) == (2, 0.05)
-    assert abs(found["null"]["difference_mid"]) < abs(nvfp4["difference_mid"])
-    assert found["null"]["verdict"] == "equivalent"
-    assert (found["seeds"], found["steps"], found["cut_short"]) == (3, 20, [])
+    assert (answer["tests"], answer["alpha"]) == (2, 0.05)
+    assert abs(answer["null"]["difference_mid"]) < abs(nvfp4["difference_mid"])
+    assert answer["null"]["verdict"] == "equivalent"
+    assert (answer["seeds"], answer["steps"], answer["cut_short"]) == (3, 20, [])
 
 
 def test_a_broken_precision_is_not_equivalent():
     broken = replace(lower_by_id("fp8"), id="nvfp4", forward_format="e2m1", gradient_format="e2m1")
-    until = Slice(ends=time.monotonic() + 120.0)  # FP4 with one scale per tensor flushes most of every gradient
+    budget = TimeBudget(end_s=time.monotonic() + 120.0)  # FP4 with one scale per tensor flushes most of every gradient
 
-    found = parity(
-        find_task("char-lm"), PLACE, [broken], until, kept({"plan": PLAN | {"seeds": 3, "steps": 30}}), margin=0.005
+    answer = parity(
+        find_task("char-lm"), PLACE, [broken], budget, kept({"plan": PLAN | {"seeds": 3, "steps": 30}}), margin=0.005
     )
 
-    assert found["pairs"][0]["verdict"] == "not_equivalent"
-    assert found["pairs"][0]["difference_mid"] > 0.005
+    assert answer["pairs"][0]["verdict"] == "not_equivalent"
+    assert answer["pairs"][0]["difference_mid"] > 0.005
 
 
 def test_a_run_that_is_kept_is_not_trained_again():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3, "steps": 2}}
-    arguments = (find_task("char-lm"), PLACE, choose_lower(["bf16"]), Slice(ends=time.monotonic() + 60.0), kept(runs))
+    arguments = (
+        find_task("char-lm"),
+        PLACE,
+        choose_lower(["bf16"]),
+        TimeBudget(end_s=time.monotonic() + 60.0),
+        kept(runs),
+    )
     first = parity(*arguments, margin=0.02)
     walls = {key: run.get("wall_s") for key, run in runs.items()}
 
@@ -97,7 +103,7 @@ def test_precisions_for_which_there_is_no_time_are_left_out_the_dearest_first():
     costs_s = {"bf16": 0.02, "fp16": 0.30, "nvfp4": 0.05}
 
     def plan(left_s: float) -> tuple[list[str], int, int]:
-        shared = shared_out(0.01, costs_s, 8, left_s, 200)
+        shared = plan_steps_and_seeds(0.01, costs_s, 8, left_s, 200)
         return shared["precisions"], shared["seeds"], shared["steps"]
 
     # 3 seeds of 30 steps in FP32 twice and in all three take 90 x 0.39 s, of the 85 % that are planned for
@@ -118,26 +124,26 @@ def test_the_time_of_a_step_is_measured_in_each_precision():
 def test_what_was_cut_short_is_named():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seed_s": 1e6, "steps": 1}}
     runs["plan"] |= {"alone_s": {"fp8": 1e6}, "base_s": 2.5e5}
-    until = Slice(ends=time.monotonic() + 30.0)
+    budget = TimeBudget(end_s=time.monotonic() + 30.0)
 
-    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), budget, kept(runs), margin=0.02)
 
-    assert found["seeds"] == 2
+    assert answer["seeds"] == 2
     why = "the slowest comes last: a step takes 4.0 times FP32's on this device"
-    assert found["cut_short"] == ["2 of 4 seeds missing", f"fp8: not run ({why})"]
-    fp8 = found["pairs"][1]
+    assert answer["cut_short"] == ["2 of 4 seeds missing", f"fp8: not run ({why})"]
+    fp8 = answer["pairs"][1]
     assert (fp8["verdict"], fp8["pairs"], fp8["lowered_matrices"], fp8["matrices"]) == ("not_run", 0, 8, 11)
 
 
 def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 1, "alone_s": {"fp8": 0.0}}}
-    until = Slice(ends=time.monotonic() + 30.0)
+    budget = TimeBudget(end_s=time.monotonic() + 30.0)
 
-    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), budget, kept(runs), margin=0.02)
 
-    assert [pair["precision"] for pair in found["pairs"]] == ["bf16", "fp8"]
-    assert found["pairs"][1]["pairs"] == 4
-    assert found["cut_short"] == []
+    assert [pair["precision"] for pair in answer["pairs"]] == ["bf16", "fp8"]
+    assert answer["pairs"][1]["pairs"] == 4
+    assert answer["cut_short"] == []
 
 
 def test_a_precision_that_reaches_nothing_is_not_called_equivalent():
@@ -151,15 +157,15 @@ def test_a_precision_that_reaches_nothing_is_not_called_equivalent():
     task = Task(id="raw", what="raw", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 2}}
 
-    found = parity(
-        task, PLACE, choose_lower(["bf16", "nvfp4"]), Slice(ends=time.monotonic() + 30.0), kept(runs), margin=9.0
+    answer = parity(
+        task, PLACE, choose_lower(["bf16", "nvfp4"]), TimeBudget(end_s=time.monotonic() + 30.0), kept(runs), margin=9.0
     )
 
-    bf16, nvfp4 = found["pairs"]
+    bf16, nvfp4 = answer["pairs"]
     assert (bf16["verdict"], bf16["lowered_matrices"], bf16["matrices"]) == ("equivalent", 1, 1)
     assert (nvfp4["verdict"], nvfp4["pairs"], nvfp4["lowered_matrices"]) == ("not_applied", 0, 0)
     assert "the recipe lowers nn.Linear" in nvfp4["reason"]
-    assert (found["tests"], found["cut_short"]) == (1, [])
+    assert (answer["tests"], answer["cut_short"]) == (1, [])
 
 
 def test_the_mean_of_fp32_beside_a_pair_is_that_of_its_own_seeds():
@@ -178,31 +184,31 @@ def test_the_mean_of_fp32_beside_a_pair_is_that_of_its_own_seeds():
             raise OutOfTimeError
         return kept(runs)(key, compute)
 
-    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), Slice(ends=time.monotonic() + 30.0),
-                   keep, margin=0.02)  # fmt: skip
+    budget = TimeBudget(end_s=time.monotonic() + 30.0)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), budget, keep, margin=0.02)
 
-    bf16, fp8 = found["pairs"]
-    assert (found["baseline_mean"], bf16["baseline_mean"], fp8["baseline_mean"]) == (2.5, 2.5, 1.5)
+    bf16, fp8 = answer["pairs"]
+    assert (answer["baseline_mean"], bf16["baseline_mean"], fp8["baseline_mean"]) == (2.5, 2.5, 1.5)
     assert fp8["mean"] - fp8["baseline_mean"] == fp8["difference_mid"] == 1.0
-    assert found["cut_short"][0].startswith("fp8: 2 of 4 seeds missing")
+    assert answer["cut_short"][0].startswith("fp8: 2 of 4 seeds missing")
 
 
 def test_where_fp32_itself_breaks_down_nothing_is_said_of_the_lower_precision():
     broken = {"figures": {"loss": None}, "wall_s": 0.1, "steps": 1, "skipped": 0, "real_layers": 9, "lowered_layers": 9}
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3}}
     runs |= {f"{name}/{seed}": broken for name in ("fp32", "fp32-moved", "bf16") for seed in range(3)}
-    until = Slice(ends=time.monotonic() + 30.0)
+    budget = TimeBudget(end_s=time.monotonic() + 30.0)
 
-    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), until, kept(runs), margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), budget, kept(runs), margin=0.02)
 
-    assert found["pairs"][0]["verdict"] == "cannot_tell"
-    assert found["pairs"][0]["reason"].startswith("0 pairs of runs cannot tell")
-    assert "3 runs of FP32 itself ended without a finite figure" in found["pairs"][0]["reason"]
-    assert found["baseline_mean"] is None
+    assert answer["pairs"][0]["verdict"] == "cannot_tell"
+    assert answer["pairs"][0]["reason"].startswith("0 pairs of runs cannot tell")
+    assert "3 runs of FP32 itself ended without a finite figure" in answer["pairs"][0]["reason"]
+    assert answer["baseline_mean"] is None
 
 
 def test_fp16_runs_under_a_scaler_whose_skips_are_counted():
-    run = trained(find_task("char-lm"), PLACE, lower_by_id("fp16"), 0, 2)
+    run = train_run(find_task("char-lm"), PLACE, lower_by_id("fp16"), 0, 2)
 
     assert run["steps"] == 2
     assert run["skipped"] <= 1

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.policy import Tried, policy  # noqa: E402 - it needs torch
 from probes.numerics.instruments.sensitivity import sensitivity  # noqa: E402
-from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
+from probes.numerics.instruments.time import Plain, TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
 
@@ -27,16 +27,20 @@ def keep_the_plan(key: str, compute: Callable[[], Plain]) -> Plain:
 @pytest.fixture(scope="module")
 def measured():
     return sensitivity(
-        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), Slice(ends=time.monotonic() + 60.0), keep_the_plan
+        task_with_a_sensitive_layer(),
+        PLACE,
+        lower_by_id("fp8"),
+        TimeBudget(end_s=time.monotonic() + 60.0),
+        keep_the_plan,
     )
 
 
 def test_a_wide_margin_keeps_no_layer_and_a_margin_of_nothing_keeps_all(measured):
-    found, benches = measured
-    until = Slice(ends=time.monotonic() + 20.0)
+    answer, warm_starts = measured
+    budget = TimeBudget(end_s=time.monotonic() + 20.0)
 
-    wide = policy(benches, found, 1e6, until, keep_nothing)
-    narrow = policy(benches, found, -1.0, until, keep_nothing)
+    wide = policy(warm_starts, answer, 1e6, budget, keep_nothing)
+    narrow = policy(warm_starts, answer, -1.0, budget, keep_nothing)
 
     assert (wide["verdict"], wide["keep_high"]) == ("within", [])
     assert wide["words"].startswith("all 4 layers")
@@ -46,9 +50,9 @@ def test_a_wide_margin_keeps_no_layer_and_a_margin_of_nothing_keeps_all(measured
 
 
 def test_the_usual_policy_is_measured_beside_it(measured):
-    found, benches = measured
+    answer, warm_starts = measured
 
-    advice = policy(benches, found, 0.005, Slice(ends=time.monotonic() + 20.0), keep_nothing)
+    advice = policy(warm_starts, answer, 0.005, TimeBudget(end_s=time.monotonic() + 20.0), keep_nothing)
 
     assert set(advice["usual"]["layers"]) == {"layer0", "layer1", "layer2"}  # the last stays high
     assert advice["usual"]["loss_change_low"] > advice["loss_change_high"]
@@ -69,11 +73,11 @@ def test_a_policy_is_accepted_by_the_upper_end_of_its_interval_alone(low, high, 
 
 
 def test_noise_that_reaches_over_the_margin_recommends_nothing(measured):
-    found, benches = measured
+    answer, warm_starts = measured
     noisy = {"loss_change": 0.014, "loss_change_low": -0.08, "loss_change_high": 0.11, "seeds": 3, "diverged": 0}
-    found = found | {"all_lowered": noisy}
+    answer = answer | {"all_lowered": noisy}
 
-    advice = policy(benches, found, 0.02, Slice(ends=time.monotonic() - 1.0), keep_nothing)
+    advice = policy(warm_starts, answer, 0.02, TimeBudget(end_s=time.monotonic() - 1.0), keep_nothing)
 
     assert (advice["verdict"], advice["keep_high"], advice["lowered_parameters_ratio"]) == ("cannot_tell", [], None)
     assert advice["words"].startswith("cannot be told")

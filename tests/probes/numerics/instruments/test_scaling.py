@@ -21,13 +21,13 @@ from probes.numerics.instruments.scaling import (  # noqa: E402 - it needs torch
     summarised,
     trains,
 )
-from probes.numerics.instruments.time import Slice  # noqa: E402
+from probes.numerics.instruments.time import TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from probes.numerics.training import Run, ScaleStep  # noqa: E402
 from tests.probes.numerics.planted import PLACE, keep_nothing, task_of  # noqa: E402
 
-AMPLE = Slice(ends=math.inf)
+AMPLE = TimeBudget(end_s=math.inf)
 
 
 @pytest.mark.parametrize(("gradient", "limit"), [(1.0, 15), (256.0, 7), (2.0**-8, 23)])
@@ -45,21 +45,21 @@ def test_a_known_gradient_overflows_at_the_scale_that_it_must(gradient, limit):
 
 
 def test_the_whole_instrument_finds_the_limit_and_names_nothing_cut():
-    until = Slice(ends=time.monotonic() + 60.0)
+    budget = TimeBudget(end_s=time.monotonic() + 60.0)
 
-    found = loss_scaling(task_of(1.0), PLACE, until, keep_nothing)
+    answer = loss_scaling(task_of(1.0), PLACE, budget, keep_nothing)
 
-    assert (found["largest_without_overflow_log2"], found["smallest_with_overflow_log2"]) == (15, 16)
-    assert [row["scale_log2"] for row in found["static"]] == list(POWERS)
-    assert (found["mode"], found["cut_short"]) == ("real", [])
-    usual = found["dynamic"][0]
-    assert usual["skipped"] == 1  # 2^16 to 2^15
-    assert usual["overflow_steps"] == (0,)
-    assert usual["path"] == ((0, 16.0), (1, 15.0))
-    assert usual["steady_skipped_step_ratio"] == pytest.approx(1 / 2001)
-    assert usual["steady_basis"] == "arithmetic"
-    assert found["trains"] is True
-    assert (found["warm_steps"] > 0, found["largest_without_overflow_warm_log2"]) == (True, 15)
+    assert (answer["largest_without_overflow_log2"], answer["smallest_with_overflow_log2"]) == (15, 16)
+    assert [row["scale_log2"] for row in answer["static"]] == list(POWERS)
+    assert (answer["mode"], answer["cut_short"]) == ("real", [])
+    default_run = answer["dynamic"][0]
+    assert default_run["skipped"] == 1  # 2^16 to 2^15
+    assert default_run["overflow_steps"] == (0,)
+    assert default_run["path"] == ((0, 16.0), (1, 15.0))
+    assert default_run["steady_skipped_step_ratio"] == pytest.approx(1 / 2001)
+    assert default_run["steady_basis"] == "arithmetic"
+    assert answer["trains"] is True
+    assert (answer["warm_steps"] > 0, answer["largest_without_overflow_warm_log2"]) == (True, 15)
 
 
 def test_a_model_whose_inputs_fp16_cannot_hold_is_said_not_to_train():
@@ -73,34 +73,34 @@ def test_a_model_whose_inputs_fp16_cannot_hold_is_said_not_to_train():
 
     task = Task(id="huge", what="huge inputs", metrics=("loss",), make=make, steps={"small": 50})
 
-    found = loss_scaling(task, PLACE, Slice(ends=time.monotonic() + 10.0), keep_nothing)
+    answer = loss_scaling(task, PLACE, TimeBudget(end_s=time.monotonic() + 10.0), keep_nothing)
 
-    usual = found["dynamic"][0]
-    assert found["trains"] is False
-    assert found["largest_without_overflow_log2"] is None
-    assert usual["skipped"] == usual["steps"] > 0
-    assert (usual["steady_skipped_step_ratio"], usual["steady_basis"]) == (None, None)
+    default_run = answer["dynamic"][0]
+    assert answer["trains"] is False
+    assert answer["largest_without_overflow_log2"] is None
+    assert default_run["skipped"] == default_run["steps"] > 0
+    assert (default_run["steady_skipped_step_ratio"], default_run["steady_basis"]) == (None, None)
 
 
 def test_dynamic_scaling_backs_off_grows_and_is_cut_back_again():
-    found = dynamic_scale(Run(task_of(1.0), 0, PLACE), "short", 100, AMPLE)
+    dynamic = dynamic_scale(Run(task_of(1.0), 0, PLACE), "short", 100, AMPLE)
 
     # from 2^24 nine steps down to 2^15, then up after ten steps, back at once, and so on
-    assert found.growth_interval == 10
-    assert found.overflow_steps[:9] == tuple(range(9))
-    assert found.path[9] == (9, 15.0)
-    assert found.path[10:12] == ((19, 16.0), (20, 15.0))
-    assert found.settled_skipped_step_ratio == pytest.approx(found.steady_skipped_step_ratio, abs=0.02)  # 1 in 11
+    assert dynamic.growth_interval == 10
+    assert dynamic.overflow_steps[:9] == tuple(range(9))
+    assert dynamic.path[9] == (9, 15.0)
+    assert dynamic.path[10:12] == ((19, 16.0), (20, 15.0))
+    assert dynamic.settled_skipped_step_ratio == pytest.approx(dynamic.steady_skipped_step_ratio, abs=0.02)  # 1 in 11
 
 
 def test_without_time_everything_is_named_as_cut_short():
-    found = loss_scaling(task_of(1.0), PLACE, Slice(ends=time.monotonic() - 1.0), keep_nothing)
+    answer = loss_scaling(task_of(1.0), PLACE, TimeBudget(end_s=time.monotonic() - 1.0), keep_nothing)
 
-    assert found["static"] == []
-    assert "41 of 41 static scales missing" in found["cut_short"]
-    assert "the largest scale after some training was not looked for" in found["cut_short"]
-    assert any(text.startswith("dynamic scaling (usual): ") for text in found["cut_short"])
-    assert found["largest_without_overflow_log2"] is None
+    assert answer["static"] == []
+    assert "41 of 41 static scales missing" in answer["cut_short"]
+    assert "the largest scale after some training was not looked for" in answer["cut_short"]
+    assert any(text.startswith("dynamic scaling (usual): ") for text in answer["cut_short"])
+    assert answer["largest_without_overflow_log2"] is None
 
 
 def test_where_autocast_reaches_nothing_no_scale_is_tried():
@@ -115,11 +115,11 @@ def test_where_autocast_reaches_nothing_no_scale_is_tried():
         )  # fmt: skip
 
     task = Task(id="off", what="off", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
-    found = loss_scaling(task, PLACE, Slice(ends=time.monotonic() + 5.0), keep_nothing)
+    answer = loss_scaling(task, PLACE, TimeBudget(end_s=time.monotonic() + 5.0), keep_nothing)
 
-    assert "no matrix product ran in float16" in found["why_not_applied"]
-    assert (found["static"], found["dynamic"], found["largest_without_overflow_log2"]) == ([], [], None)
-    assert (found["trains"], found["cut_short"]) == (None, [])
+    assert "no matrix product ran in float16" in answer["why_not_applied"]
+    assert (answer["static"], answer["dynamic"], answer["largest_without_overflow_log2"]) == ([], [], None)
+    assert (answer["trains"], answer["cut_short"]) == (None, [])
 
 
 def test_a_single_overflow_at_a_high_scale_does_not_show_that_a_model_cannot_be_trained():
@@ -167,22 +167,22 @@ def test_a_static_scale_stays_whatever_happens():
 def test_a_model_that_gives_nan_alone_skips_every_step_and_halves_the_scale_to_nothing():
     steps = [ScaleStep(scale=2.0 ** (16 - step) if step < 160 else 0.0, skipped=True) for step in range(170)]
 
-    found = summarised("usual", steps, 2000, complete=True)
+    dynamic = summarised("usual", steps, 2000, complete=True)
 
-    assert found.skipped_step_ratio == 1.0
-    assert found.settled_skipped_step_ratio is None
-    assert (found.steady_skipped_step_ratio, found.steady_basis) == (None, None)
-    assert found.path[-1] == (160, -149.0)
+    assert dynamic.skipped_step_ratio == 1.0
+    assert dynamic.settled_skipped_step_ratio is None
+    assert (dynamic.steady_skipped_step_ratio, dynamic.steady_basis) == (None, None)
+    assert dynamic.path[-1] == (160, -149.0)
 
 
 def test_skips_before_the_first_step_do_not_count_as_settled():
     steps = [ScaleStep(scale=2.0**power, skipped=power > 14) for power in (16, 15, 14, 14, 14, 15, 14, 14)]
 
-    found = summarised("usual", steps, 2000, complete=True)
+    dynamic = summarised("usual", steps, 2000, complete=True)
 
-    assert found.skipped_step_ratio == 3 / 8
-    assert found.settled_skipped_step_ratio == 1 / 6
-    assert found.path == ((0, 16.0), (1, 15.0), (2, 14.0), (5, 15.0), (6, 14.0))
+    assert dynamic.skipped_step_ratio == 3 / 8
+    assert dynamic.settled_skipped_step_ratio == 1 / 6
+    assert dynamic.path == ((0, 16.0), (1, 15.0), (2, 14.0), (5, 15.0), (6, 14.0))
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_skips_before_the_first_step_do_not_count_as_settled():
 def test_a_steady_share_is_measured_where_the_second_half_skips_clearly_more_than_arithmetic_says(lost, ratio, basis):
     steps = [ScaleStep(scale=1024.0, skipped=number in lost) for number in range(400)]
 
-    found = summarised("usual", steps, 2000, complete=True)
+    dynamic = summarised("usual", steps, 2000, complete=True)
 
     # 200 steps at 1 in 2,001: 0.1 skips expected; one happens in 9.5 % of such runs, four in 4 of a million
-    assert (found.steady_skipped_step_ratio, found.steady_basis) == (pytest.approx(ratio), basis)
+    assert (dynamic.steady_skipped_step_ratio, dynamic.steady_basis) == (pytest.approx(ratio), basis)
 
 
 def test_the_poisson_tail_is_that_of_the_table():

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.parity import parity  # noqa: E402
 from probes.numerics.instruments.schedule import SCHEDULES, recommended, schedule, scheduled  # noqa: E402 - needs torch
-from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
+from probes.numerics.instruments.time import Plain, TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
@@ -70,15 +70,15 @@ def test_a_task_that_suffers_only_while_it_is_low_ends_well_when_it_ends_high():
     def keep(key: str, compute: Callable[[], Plain]) -> Plain:
         return plan if key == "plan" else compute()
 
-    found = schedule(task, PLACE, recipe, 0.02, Slice(ends=time.monotonic() + 120.0), keep)
+    answer = schedule(task, PLACE, recipe, 0.02, TimeBudget(end_s=time.monotonic() + 120.0), keep)
 
-    rows = {row["name"]: row for row in found["schedules"]}
+    rows = {row["name"]: row for row in answer["schedules"]}
     assert rows["all high"]["loss_change"] == 0.0
     assert rows["all low"]["loss_change_low"] > 0.02
     assert rows["all low"]["verdict"] == "not_equivalent"
     assert rows["high last"]["loss_change"] < rows["all low"]["loss_change"]
-    assert found["seeds"] == 5
-    assert (found["baseline"], found["start"]) == ("fp32", "scratch")
+    assert answer["seeds"] == 5
+    assert (answer["baseline"], answer["start"]) == ("fp32", "scratch")
 
 
 def test_all_low_is_what_parity_says_of_the_same_precision():
@@ -92,19 +92,19 @@ def test_all_low_is_what_parity_says_of_the_same_precision():
             kept[key] = compute()
         return kept[key]
 
-    def ample() -> Slice:
-        return Slice(ends=time.monotonic() + 60.0)
+    def ample() -> TimeBudget:
+        return TimeBudget(end_s=time.monotonic() + 60.0)
 
     (pair,) = parity(task, PLACE, [recipe], ample(), keep, margin=0.02)["pairs"]
 
-    found = schedule(task, PLACE, recipe, 0.02, ample(), keep_nothing, keep)
+    answer = schedule(task, PLACE, recipe, 0.02, ample(), keep_nothing, keep)
 
-    low = {row["name"]: row for row in found["schedules"]}["all low"]
-    assert (found["steps"], found["seeds"], low["seeds"]) == (6, 3, 3)
+    low = {row["name"]: row for row in answer["schedules"]}["all low"]
+    assert (answer["steps"], answer["seeds"], low["seeds"]) == (6, 3, 3)
     assert low["verdict"] == pair["verdict"]
     for end, name in (("_low", "low"), ("", "mid"), ("_high", "high")):
         assert low[f"loss_change{end}"] == pair[f"difference_{name}"]
-    late = schedule(task, PLACE, recipe, 0.02, Slice(ends=time.monotonic() + 0.2), keep_nothing, keep)
+    late = schedule(task, PLACE, recipe, 0.02, TimeBudget(end_s=time.monotonic() + 0.2), keep_nothing, keep)
     assert late["schedules"][1]["loss_change"] == pair["difference_mid"]
     assert late["cut_short"]
 
@@ -119,8 +119,8 @@ def test_all_high_is_plain_training():
 
 
 def test_without_time_nothing_is_recommended():
-    past = Slice(ends=time.monotonic() - 1.0)
-    found = schedule(find_task("char-lm"), PLACE, lower_by_id("fp8"), 0.02, past, keep_nothing)
+    past = TimeBudget(end_s=time.monotonic() - 1.0)
+    answer = schedule(find_task("char-lm"), PLACE, lower_by_id("fp8"), 0.02, past, keep_nothing)
 
-    assert found["recommended"] is None
-    assert found["cut_short"] == ["no time was left"]
+    assert answer["recommended"] is None
+    assert answer["cut_short"] == ["no time was left"]

@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.numerics.instruments.bench import Benches, Turned  # noqa: E402 - it needs torch
 from probes.numerics.instruments.policy import order_of, policy  # noqa: E402
 from probes.numerics.instruments.sensitivity import (  # noqa: E402
     by_halving,
@@ -22,7 +21,8 @@ from probes.numerics.instruments.sensitivity import (  # noqa: E402
     sensitivity,
     words,
 )
-from probes.numerics.instruments.time import OutOfTimeError, Slice  # noqa: E402
+from probes.numerics.instruments.time import OutOfTimeError, TimeBudget  # noqa: E402
+from probes.numerics.instruments.warm_starts import Turned, WarmStarts  # noqa: E402 - it needs torch
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
@@ -30,42 +30,42 @@ from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensi
 PLANTED = "layer2"
 
 
-def ample() -> Slice:
-    return Slice(ends=time.monotonic() + 10.0)
+def ample() -> TimeBudget:
+    return TimeBudget(end_s=time.monotonic() + 10.0)
 
 
 def test_the_planted_layer_is_found_one_at_a_time_and_the_policy_keeps_it_high():
     task, recipe = task_with_a_sensitive_layer(), lower_by_id("fp8")
 
-    found, benches = sensitivity(task, PLACE, recipe, ample(), keep_nothing)
-    advice = policy(benches, found, 0.005, ample(), keep_nothing)
+    answer, warm_starts = sensitivity(task, PLACE, recipe, ample(), keep_nothing)
+    advice = policy(warm_starts, answer, 0.005, ample(), keep_nothing)
 
-    assert found["method"] == "one at a time"
-    assert found["seeds"] >= 3
-    worst, *others = found["layers"]
+    assert answer["method"] == "one at a time"
+    assert answer["seeds"] >= 3
+    worst, *others = answer["layers"]
     assert worst["layers"] == (PLANTED,)
     assert worst["told_from_next"]
     trained = [row for row in others if row["seeds"]]
     assert trained
     assert worst["loss_change_low"] > 5.0 * max(abs(row["loss_change"]) for row in trained)
-    assert found["words"].startswith(f"{PLANTED} suffers most; the loss rises with {PLANTED}")
-    assert (found["repeat_error_ratio"], found["notes"]) == (0.0, [])
+    assert answer["words"].startswith(f"{PLANTED} suffers most; the loss rises with {PLANTED}")
+    assert (answer["repeat_error_ratio"], answer["notes"]) == (0.0, [])
     assert (advice["verdict"], advice["keep_high"]) == ("within", [PLANTED])
     assert advice["loss_change_high"] <= 0.005 < advice["all_lowered_loss_change_low"]
     assert advice["lowered_parameters_ratio"] == pytest.approx(0.75)
-    assert {found[name] == advice[name] for name in ("baseline", "start", "warm_steps", "steps", "seeds")} == {True}
+    assert {answer[name] == advice[name] for name in ("baseline", "start", "warm_steps", "steps", "seeds")} == {True}
 
 
 def test_halving_finds_it_too_with_fewer_runs():
-    benches = Benches(task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"))
-    benches.start_from(seeds=3, warm_steps=5)
+    warm_starts = WarmStarts(task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"))
+    warm_starts.start_from(seeds=3, warm_steps=5)
 
-    found = by_halving(
-        list(benches.kinds),
-        lambda layers: errors_only(layers, [benches.of(seed).gradient_error(layers) for seed in range(3)]),
+    rows = by_halving(
+        list(warm_starts.kinds),
+        lambda layers: errors_only(layers, [warm_starts.of(seed).gradient_error(layers) for seed in range(3)]),
     )
 
-    assert max(found, key=damage).layers == (PLANTED,)
+    assert max(rows, key=damage).layers == (PLANTED,)
 
 
 def test_the_layers_of_a_network_that_differ_little_cannot_be_told_apart_and_no_order_is_claimed():
@@ -108,11 +108,12 @@ def test_time_goes_to_seeds_first_then_to_the_losses_of_single_layers(left_s, la
 
 
 def test_the_worst_layer_of_a_decoder_is_the_same_whatever_the_seed():
-    benches = Benches(find_task("char-lm"), PLACE, lower_by_id("nvfp4"))
-    benches.start_from(seeds=3, warm_steps=5)
+    warm_starts = WarmStarts(find_task("char-lm"), PLACE, lower_by_id("nvfp4"))
+    warm_starts.start_from(seeds=3, warm_steps=5)
 
     worst = {
-        max(benches.kinds, key=lambda layer: benches.of(seed).gradient_error((layer,)) or math.inf) for seed in range(3)
+        max(warm_starts.kinds, key=lambda layer: warm_starts.of(seed).gradient_error((layer,)) or math.inf)
+        for seed in range(3)
     }
 
     assert len(worst) == 1
@@ -136,11 +137,11 @@ def test_halving_needs_far_fewer_measurements_to_reach_the_worst_layer():
     names = [str(number) for number in range(64)]
     measure, calls = a_measure({37}, limit=14)
 
-    found = by_halving(names, measure)
+    rows = by_halving(names, measure)
 
-    assert max(found, key=damage).layers == ("37",)
+    assert max(rows, key=damage).layers == ("37",)
     assert len(calls) == 14
-    assert sorted(int(name) for row in found for name in row.layers) == list(range(64))
+    assert sorted(int(name) for row in rows for name in row.layers) == list(range(64))
 
 
 def test_one_at_a_time_stops_with_what_it_has():
@@ -156,11 +157,11 @@ def test_a_gradient_that_breaks_down_is_the_worst():
 
 
 def test_without_time_nothing_is_claimed():
-    found, benches = sensitivity(
-        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), Slice(ends=time.monotonic() - 1.0), keep_nothing
+    answer, warm_starts = sensitivity(
+        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), TimeBudget(end_s=time.monotonic() - 1.0), keep_nothing
     )
 
-    assert (found["layers"], benches, found["cut_short"]) == ([], None, ["no time was left"])
-    advice = policy(benches, found, 0.02, ample(), keep_nothing)
+    assert (answer["layers"], warm_starts, answer["cut_short"]) == ([], None, ["no time was left"])
+    advice = policy(warm_starts, answer, 0.02, ample(), keep_nothing)
     assert (advice["verdict"], advice["words"][:7]) == ("not_run", "unknown")
     assert advice["keep_high"] == []

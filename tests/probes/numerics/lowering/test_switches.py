@@ -40,7 +40,7 @@ def test_layers_are_counted_by_the_way_that_they_took(model):
     model(TOKENS)
 
     assert switches.counted() == (1, 3)  # the head under autocast; a norm is rounded, and FP8 is not this device's
-    switches.count_anew()
+    switches.reset_counts()
     assert switches.counted() == (0, 0)
 
 

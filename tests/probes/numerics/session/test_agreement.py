@@ -38,12 +38,12 @@ def test_what_parity_and_schedule_bear_out_stays():
     ],
 )
 def test_a_loss_beyond_the_margin_withdraws_it(beside, words):
-    said = held_to(POLICY, *beside)
+    policy = held_to(POLICY, *beside)
 
-    assert (said["verdict"], said["lower"], said["lowered_parameters_ratio"]) == ("cannot_tell", [], None)
-    assert words in said["words"]
-    assert "can be" not in said["words"].replace("cannot be told", "")
-    assert held_to(said, *beside) == said
+    assert (policy["verdict"], policy["lower"], policy["lowered_parameters_ratio"]) == ("cannot_tell", [], None)
+    assert words in policy["words"]
+    assert "can be" not in policy["words"].replace("cannot be told", "")
+    assert held_to(policy, *beside) == policy
 
 
 def test_what_says_nothing_against_it_leaves_it():

@@ -28,9 +28,14 @@ def test_a_pair_without_runs_is_none_and_a_task_of_the_users_own_is_not_named():
 
 
 def test_the_usual_scaling_and_a_measured_policy_are_lines():
-    usual = {"name": "usual", "steps": 50, "skipped_step_ratio": 0.02, "steady_skipped_step_ratio": 0.0005,
+    default_run = {"name": "usual", "steps": 50, "skipped_step_ratio": 0.02, "steady_skipped_step_ratio": 0.0005,
              "steady_basis": "arithmetic"}  # fmt: skip
-    scaling = {"dynamic": [usual, usual | {"name": "short"}], "precision": "fp16", "mode": "real", "trains": True}
+    scaling = {
+        "dynamic": [default_run, default_run | {"name": "short"}],
+        "precision": "fp16",
+        "mode": "real",
+        "trains": True,
+    }
     policy = {"precision": "nvfp4", "mode": "emulated", "margin": 0.02, "steps": 20, "seeds": 3, "baseline": "fp32",
               "loss_change_low": -0.01, "loss_change": -0.001, "loss_change_high": 0.008,
               "lowered_parameters_ratio": 0.9}  # fmt: skip

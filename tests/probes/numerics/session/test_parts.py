@@ -33,11 +33,11 @@ def test_a_line_that_was_cut_off_is_taken_back_and_a_damaged_one_left_out(tmp_pa
     with file.path.open("a", encoding="utf-8") as stream:
         stream.write('no json\n{"schema": "other/1", "key": "b", "document": {}}\n{"schema": "mpplan.numerics-pa')
 
-    again = PartFile(tmp_path / "r.jsonl")
-    again.add("c", {"x": 3})
+    reopened = PartFile(tmp_path / "r.jsonl")
+    reopened.add("c", {"x": 3})
 
-    assert again.known == {"a": {"x": 2}, "c": {"x": 3}}
-    assert read_parts(file.path) == again.known
+    assert reopened.known == {"a": {"x": 2}, "c": {"x": 3}}
+    assert read_parts(file.path) == reopened.known
 
 
 def test_nan_is_never_written(tmp_path: Path) -> None:

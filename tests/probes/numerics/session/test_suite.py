@@ -98,8 +98,8 @@ def test_a_run_answers_every_section_and_a_second_one_has_nothing_left_to_do(tmp
     assert {finding.figures.task for finding in findings} == {"own"}
     assert heard.lines == [finding.probe_id for finding in findings]
     if document["complete"]:
-        again = run(options(tmp_path, resume=True, tasks=None, precisions=None, seeds=None))
-        assert again.labels == []
+        resumed = run(options(tmp_path, resume=True, tasks=None, precisions=None, seeds=None))
+        assert resumed.labels == []
 
 
 def test_a_part_that_was_under_way_in_a_crash_is_left_out_once_and_tried_again_by_the_user(tmp_path: Path) -> None:

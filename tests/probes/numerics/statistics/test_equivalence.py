@@ -11,14 +11,16 @@ from probes.numerics.statistics.equivalence import compare, seeds_needed
 
 
 def test_a_case_worked_by_hand():
-    found = compare([0.01, -0.01, 0.02, 0.00], margin=0.05)
+    comparison = compare([0.01, -0.01, 0.02, 0.00], margin=0.05)
 
     # mean 0.005, sd sqrt(5e-4 / 3) = 0.01291, error 0.006455; t(0.95, 3) = 2.3534
-    assert found.difference_mid == pytest.approx(0.005)
-    assert found.difference_sd == pytest.approx(0.0129099, rel=1e-5)
-    assert (found.difference_low, found.difference_high) == pytest.approx((-0.010191, 0.020191), abs=1e-5)
-    assert found.verdict == "equivalent"
-    assert found.p_value == pytest.approx(0.00301, abs=2e-4)  # t = (0.05 - 0.005) / 0.006455 = 6.971 with 3 degrees
+    assert comparison.difference_mid == pytest.approx(0.005)
+    assert comparison.difference_sd == pytest.approx(0.0129099, rel=1e-5)
+    assert (comparison.difference_low, comparison.difference_high) == pytest.approx((-0.010191, 0.020191), abs=1e-5)
+    assert comparison.verdict == "equivalent"
+    assert comparison.p_value == pytest.approx(
+        0.00301, abs=2e-4
+    )  # t = (0.05 - 0.005) / 0.006455 = 6.971 with 3 degrees
 
 
 def test_two_runs_of_one_precision_are_equivalent_and_a_broken_one_is_not():

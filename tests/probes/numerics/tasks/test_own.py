@@ -84,32 +84,37 @@ def test_batches_of_a_list_come_round_again_and_seeds_reach_a_factory_that_takes
 
 
 @pytest.mark.parametrize(
-    ("factory", "said"),
+    ("factory", "message"),
     [("number", "returned `int`"), ("raises", "failed: RuntimeError: no data here"), ("no_loss", "is no function"),
      ("empty", "gave no batch")],
 )  # fmt: skip
-def test_what_a_factory_must_return_is_said(factory, said):
+def test_what_a_factory_must_return_is_said(factory, message):
     task = own_task(f"numerics_own_task:{factory}")
 
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         task.make(0, "small", torch.device("cpu")).batch(0)
     assert "return (model, batches, loss)" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("numerics_own_task:nope", "has no function `nope`"), ("numerics_own_task:text", "has no function"),
      ("no_such_module_here:make", "cannot import"), (":make", "is not `module:factory`"), ("m:", "is not")],
 )  # fmt: skip
-def test_a_name_that_leads_nowhere_is_refused(name, said):
-    with pytest.raises(UsageError, match=said):
+def test_a_name_that_leads_nowhere_is_refused(name, message):
+    with pytest.raises(UsageError, match=message):
         own_task(name)
 
 
 def test_tensors_are_moved_wherever_they_are():
     batch = {"x": torch.ones(1), "rest": [torch.zeros(2), (torch.ones(1), "text")]}
 
-    there = moved(batch, torch.device("meta"))
+    batch_on_meta = moved(batch, torch.device("meta"))
 
-    assert there["x"].device.type == there["rest"][0].device.type == there["rest"][1][0].device.type == "meta"
-    assert there["rest"][1][1] == "text"
+    assert (
+        batch_on_meta["x"].device.type
+        == batch_on_meta["rest"][0].device.type
+        == batch_on_meta["rest"][1][0].device.type
+        == "meta"
+    )
+    assert batch_on_meta["rest"][1][1] == "text"

@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 from planner.records.figures import PowerDraw
 from probes.device.clock import CpuClock, CudaClock
-from probes.energy.watch import Watch, watched
+from probes.energy.monitor import DeviceMonitor, monitored_clock
 from probes.precisions import recipe_by_id
 from probes.sensors import ReplaySensor
 from probes.sensors.interface import Reading, State, Trace
@@ -26,17 +26,17 @@ TRACE = Trace(readings=tuple(r for r, _ in MOMENTS), states=tuple(s for _, s in 
 
 
 class Watched:
-    """Two trials under one watch, at a time that the test sets."""
+    """Two trials under one monitor, at a time that the test sets."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.subjects = [Subject(trial=NamedTrial(name), recipe=recipe_by_id("fp32")) for name in "ab"]
-        self.watch = Watch(ReplaySensor(TRACE, now=lambda: self.now_s), self.subjects)
+        self.monitor = DeviceMonitor(ReplaySensor(TRACE, now=lambda: self.now_s), self.subjects)
         self.first, self.second = (subject.trial for subject in self.subjects)
 
     def look(self, trial: object, at_s: float) -> None:
         self.now_s = at_s
-        self.watch.look(trial)
+        self.monitor.sample(trial)
 
 
 def test_each_trial_has_what_was_read_during_its_own_batches() -> None:
@@ -48,9 +48,9 @@ def test_each_trial_has_what_was_read_during_its_own_batches() -> None:
     seen.look(seen.second, 1.0)
     seen.look(seen.first, 2.0)
 
-    assert [state.sm_clock_hz for state in seen.watch.states_of(seen.first)] == [1.98e9, 1.4e9]
-    assert seen.watch.power_of(seen.first) == PowerDraw(instant_mean_w=500.0)  # of 300 and 700 W
-    assert seen.watch.power_of(seen.second) == PowerDraw(instant_mean_w=500.0)
+    assert [state.sm_clock_hz for state in seen.monitor.states_of(seen.first)] == [1.98e9, 1.4e9]
+    assert seen.monitor.power_of(seen.first) == PowerDraw(instant_mean_w=500.0)  # of 300 and 700 W
+    assert seen.monitor.power_of(seen.second) == PowerDraw(instant_mean_w=500.0)
 
 
 def test_nothing_is_read_while_a_trial_is_warmed_up() -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_read_while_a_trial_is_warmed_up() -> None:
     seen.subjects[0].warmup_s = 0.1
     seen.look(seen.first, 2.0)
 
-    assert [state.sm_clock_hz for state in seen.watch.states_of(seen.first)] == [1.4e9]
+    assert [state.sm_clock_hz for state in seen.monitor.states_of(seen.first)] == [1.4e9]
 
 
 def test_power_that_is_not_told_is_unknown() -> None:
@@ -69,13 +69,13 @@ def test_power_that_is_not_told_is_unknown() -> None:
 
     seen.look(seen.first, 3.0)
 
-    assert seen.watch.power_of(seen.first) == PowerDraw()
-    assert len(seen.watch.states_of(seen.first)) == 1
+    assert seen.monitor.power_of(seen.first) == PowerDraw()
+    assert len(seen.monitor.states_of(seen.first)) == 1
 
 
 def test_only_a_gpu_is_watched() -> None:
-    watch = Watched().watch
+    monitor = Watched().monitor
 
-    assert isinstance(watched(H200, watch), CudaClock)
-    assert isinstance(watched(H200, None), CudaClock)
-    assert isinstance(watched(CPU, watch), CpuClock)
+    assert isinstance(monitored_clock(H200, monitor), CudaClock)
+    assert isinstance(monitored_clock(H200, None), CudaClock)
+    assert isinstance(monitored_clock(CPU, monitor), CpuClock)

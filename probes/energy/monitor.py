@@ -19,7 +19,7 @@ from probes.timing.protocol import Subject
 from probes.timing.trial import Trial
 
 
-class Watch:
+class DeviceMonitor:
     """Reads a sensor at the end of each batch of each subject, while the device is still working on it."""
 
     def __init__(self, sensor: Sensor, subjects: Iterable[Subject]) -> None:
@@ -28,7 +28,7 @@ class Watch:
         self._states: dict[int, list[State]] = defaultdict(list)
         self._readings: dict[int, list[Reading]] = defaultdict(list)
 
-    def look(self, trial: Runs) -> None:
+    def sample(self, trial: Runs) -> None:
         """Read the device's state for a trial, except during its warm-up, which has many short batches."""
         if self._subjects[id(trial)].warmup_s:
             self._states[id(trial)].append(self._sensor.state())
@@ -44,6 +44,6 @@ class Watch:
         return PowerDraw(instant_mean_w=float(np.mean(watts)) if watts else None)
 
 
-def watched(device: Device, watch: Watch | None) -> Clock:
-    """Return a device's clock, which lets a watch read at each batch; on a CPU there is nothing to read."""
-    return CudaClock(watch.look) if watch is not None and device.kind == "cuda" else device.clock
+def monitored_clock(device: Device, monitor: DeviceMonitor | None) -> Clock:
+    """Return a device's clock, which lets a monitor read at each batch; on a CPU there is nothing to read."""
+    return CudaClock(monitor.sample) if monitor is not None and device.kind == "cuda" else device.clock

@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import Any
 
 LOOK_EVERY_S = 0.5
-OWN_GRACE_S = 1.0
+NOTICE_GRACE_S = 1.0
 """Seconds for rank 0 to notice by itself; its own thread then writes the record in the usual way."""
 WRITTEN_S = 10.0
 """Longest wait, in seconds, of the rank that reported the reason."""
 
 
-class Losses:
+class FailureReports:
     """The first loss of communication in a run."""
 
     def __init__(self, store: Any = None) -> None:
@@ -32,20 +32,20 @@ class Losses:
         """
         self._store = store
 
-    def tell(self, text: str) -> str:
+    def report(self, text: str) -> str:
         """Report a loss to the others; return the reason that was reported first."""
         with suppress(Exception):  # the store may be gone too, and then nothing more can be reported
             return str(self._store.compare_set("lost", "", text).decode())
         return text
 
-    def told(self) -> str | None:
+    def reported(self) -> str | None:
         """Return the reason that was reported first; None if there is none."""
         with suppress(Exception):
             if self._store.check(["lost"]):
                 return str(self._store.get("lost").decode())
         return None
 
-    def written(self) -> None:
+    def mark_written(self) -> None:
         """Report that the reason is in the record."""
         with suppress(Exception):
             self._store.set("lost/written", "")
@@ -58,19 +58,19 @@ class Losses:
                 time.sleep(0.05)
 
 
-class LossWatch:
+class FailureWatcher:
     """Watches, in a thread, for a loss reported by another rank while this rank waits for that rank."""
 
-    def __init__(self, losses: Losses, act: Callable[[str], object]) -> None:
+    def __init__(self, reports: FailureReports, act: Callable[[str], object]) -> None:
         """Start watching.
 
         Args:
-            losses: where other ranks report.
+            reports: where other ranks report.
             act: called once, in the thread, with the reason.
         """
-        self._losses, self._act = losses, act
+        self._reports, self._act = reports, act
         self._over = threading.Event()
-        self.thread = threading.Thread(target=self._look, name="losses", daemon=True)
+        self.thread = threading.Thread(target=self._look, name="failure reports", daemon=True)
         self.thread.start()
 
     def stop(self) -> None:
@@ -81,8 +81,8 @@ class LossWatch:
 
     def _look(self) -> None:
         while not self._over.wait(LOOK_EVERY_S):
-            text = self._losses.told()
+            text = self._reports.reported()
             if text is not None:
-                if not self._over.wait(OWN_GRACE_S):
+                if not self._over.wait(NOTICE_GRACE_S):
                     self._act(text)
                 return

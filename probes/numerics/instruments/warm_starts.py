@@ -23,8 +23,8 @@ FIRST_SCALE = 2.0**10
 """Loss scale in FP16 when only a gradient is evaluated; the gradient is divided by it again."""
 
 
-class Bench:
-    """Runs of one seed from one warm start."""
+class WarmStart:
+    """The warm start of one seed, and runs from it."""
 
     def __init__(self, task: Task, place: Place, recipe: LowerRecipe, *, warm_steps: int, seed: int = 0) -> None:
         """Train a little in FP32, to the start of every run.
@@ -43,9 +43,9 @@ class Bench:
         self.start = self.run.state()
         self._exact: list[torch.Tensor] | None = None
 
-    def trained(self, layers: Sequence[str], steps: int) -> Plain:
+    def train(self, layers: Sequence[str], steps: int) -> Plain:
         """Train with these layers lowered; return the final loss, None if it is not finite, and counts of layers."""
-        self.from_start(layers)
+        self.restore(layers)
         result = self.run.train(steps)
         loss = result.figures["loss"]
         return {
@@ -63,7 +63,7 @@ class Bench:
         error = math.sqrt(change / norm) if norm > 0 and math.isfinite(change) else math.inf
         return error if math.isfinite(error) else None
 
-    def from_start(self, layers: Sequence[str]) -> None:
+    def restore(self, layers: Sequence[str]) -> None:
         """Go back to the start and lower these layers."""
         self.run.restore(self.start)
         self.run.switches.turn(dict.fromkeys(layers, self.recipe))
@@ -72,7 +72,7 @@ class Bench:
 
     def _gradient(self, layers: Sequence[str]) -> list[torch.Tensor]:
         """Return the gradient of the first batch."""
-        self.from_start(layers)
+        self.restore(layers)
         scale = FIRST_SCALE if self.recipe.loss_scaling and layers else 1.0
         (self.run.loss(self.run.job.batch(self.run.step)) * scale).backward()
         gradients = [
@@ -83,11 +83,11 @@ class Bench:
         return gradients
 
 
-class Benches:
-    """One bench per seed, made on first use."""
+class WarmStarts:
+    """The warm starts of all seeds, each made on first use."""
 
     def __init__(self, task: Task, place: Place, recipe: LowerRecipe) -> None:
-        """Make a bench without a warm start, to inspect the layers and to time steps.
+        """Make a start without training, to inspect the layers and to time steps.
 
         Args:
             task: what is trained.
@@ -97,31 +97,31 @@ class Benches:
         self.recipe, self.place = recipe, place
         self.seeds, self.warm_steps = 0, 0
         self._task = task
-        self._cold = Bench(task, place, recipe, warm_steps=0)
-        self._warm: dict[int, Bench] = {}
-        layers = self._cold.run.switches.layers
+        self._untrained = WarmStart(task, place, recipe, warm_steps=0)
+        self._warm: dict[int, WarmStart] = {}
+        layers = self._untrained.run.switches.layers
         self.kinds = kinds_of(layers)
         self.sizes = {name: sum(p.numel() for p in layer.parameters(recurse=False)) for name, layer in layers.items()}
-        self.usual = tuple(self._cold.run.switches.policy(recipe))
+        self.recipe_policy = tuple(self._untrained.run.switches.policy(recipe))
         """Layers that the recipe lowers by itself."""
 
     def step_s(self) -> tuple[float, float]:
         """Return the seconds of a step with no layer lowered, and with all layers lowered."""
         times = []
         for layers in ((), tuple(self.kinds)):
-            self._cold.trained(layers, 1)  # the first step starts threads and loads kernels
-            self._cold.from_start(layers)
-            times.append(max(self._cold.run.train(2).wall_s / 2.0, 1e-4))
+            self._untrained.train(layers, 1)  # the first step starts threads and loads kernels
+            self._untrained.restore(layers)
+            times.append(max(self._untrained.run.train(2).wall_s / 2.0, 1e-4))
         return times[0], times[1]
 
     def start_from(self, seeds: int, warm_steps: int) -> None:
         """Set the number of seeds, and the number of FP32 steps before each start."""
         self.seeds, self.warm_steps = seeds, warm_steps
 
-    def of(self, seed: int) -> Bench:
-        """Return the bench of a seed."""
+    def of(self, seed: int) -> WarmStart:
+        """Return the warm start of a seed."""
         if seed not in self._warm:
-            self._warm[seed] = Bench(self._task, self.place, self.recipe, warm_steps=self.warm_steps, seed=seed)
+            self._warm[seed] = WarmStart(self._task, self.place, self.recipe, warm_steps=self.warm_steps, seed=seed)
         return self._warm[seed]
 
 
