@@ -85,12 +85,14 @@ def wide(low: float, mid: float, high: float, what: str = "T4") -> Case:
         (
             [case(1.0), wide(7, 9, 12)],
             "does_not_hold",
-            "Claimed: 2× to 8×. The cases are smaller, 1×: V100: 1×. The range is too wide to tell for T4: 9× (7× to 12×).",
+            "Claimed: 2× to 8×. The cases are smaller, 1×: V100: 1×. "
+            "The range is too wide to tell for T4: 9× (7× to 12×).",
         ),
         (
             [case(3.0), case(1.0, "Ampere"), wide(7, 9, 12)],
             "holds_under_conditions",
-            "It holds for V100: 3×. It does not hold for Ampere: 1×. The range is too wide to tell for T4: 9× (7× to 12×).",
+            "It holds for V100: 3×. It does not hold for Ampere: 1×. "
+            "The range is too wide to tell for T4: 9× (7× to 12×).",
         ),
     ],
 )
