@@ -85,7 +85,7 @@ def test_what_no_card_can_do_is_scored_and_named(run, file):
     result = run("validate", file(ROW, ROW | {"id": "x-3", "value": "21000"}, full))
 
     assert "3 runs: 3 predicted, 0 skipped" in result.out
-    assert "warning: x-3: value: 21,000 tokens_per_s_per_gpu would take" in result.err
+    assert "warning: x-3: value: 21,000 tokens_per_s_per_gpu would need" in result.err
     assert "one H100 SXM5 80 GB does at most 989.0 in BF16; it counts like any other row" in result.err
     assert "warning: x-2: value: a peak of 81,920 GiB is more than the 79.6 GiB" in result.err
     assert "x-1" not in result.err
