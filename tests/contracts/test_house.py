@@ -55,6 +55,32 @@ def test_a_planted_conversion_is_seen(tmp_path, line):
     assert list(conversions(planted)) != []  # a root on the left of `/` leaves an absolute path as it is
 
 
+VAGUE = {"one", "found", "said"}
+"""Names that do not tell what a variable holds."""
+
+
+def vague_names(path: Path) -> Iterator[str]:
+    """Variables and arguments with such a name; `found` may stand beside `expected`."""
+    arguments = {node.arg for node in nodes(path) if isinstance(node, ast.arg)}
+    allowed = {"found"} if "expected" in arguments else set()
+    for node in nodes(path):
+        is_assigned = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        name = node.id if is_assigned else node.arg if isinstance(node, ast.arg) else ""
+        if name in VAGUE - allowed:
+            yield f"{path}:{node.lineno} {name}"
+
+
+def test_a_variable_is_named_for_what_it_holds():
+    assert [line for path in SOURCES for line in vague_names(path)] == []
+
+
+def test_a_planted_vague_name_is_seen(tmp_path):
+    planted = tmp_path / "planted.py"
+    planted.write_text("def total(found):\n    return sum(one.size for one in found)\n", encoding="utf-8")
+
+    assert [line.rsplit(" ", 1)[1] for line in vague_names(planted)] == ["found", "one"]
+
+
 def test_a_file_has_at_most_400_lines():
     defining = [
         path for path in SOURCES if any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in tree(path).body)
