@@ -44,6 +44,7 @@ ON_CPU = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")  # of the compiler
 @pytest.mark.parametrize("case", ON_CPU)
 def test_every_optimizer_of_a_cpu_updates_each_of_its_parameters(case: OptimizerCase) -> None:
     if case.missing() is not None:
