@@ -34,7 +34,7 @@ USUAL = 0.18
 
 
 @pytest.fixture(scope="module", params=[4, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
-def found(request) -> Validation:
+def validation(request) -> Validation:
     with (CATALOG / "published_runs.csv").open(encoding="utf-8", newline="") as lines:
         speeds = [row for row in csv.DictReader(lines) if row["group"] in SPEEDS]
     grid = [row for row in speeds if row["lineage"] == GRID][:: request.param]
@@ -42,23 +42,23 @@ def found(request) -> Validation:
 
 
 def in_precision(name: str) -> Callable[[Prepared], bool]:
-    return lambda one: one.recipe.policy.precision == name
+    return lambda prepared: prepared.recipe.policy.precision == name
 
 
 def scaled(name: str) -> Callable[[Prepared], bool]:
-    return lambda one: one.recipe.policy.scaling == name
+    return lambda prepared: prepared.recipe.policy.scaling == name
 
 
 def checkpointed(*kinds: str) -> Callable[[Prepared], bool]:
-    return lambda one: bool(one.run.act_ckpt) and one.layouts.at(0).act_ckpt in kinds
+    return lambda prepared: bool(prepared.run.act_ckpt) and prepared.layouts.at(0).act_ckpt in kinds
 
 
 def sharded(stage: int) -> Callable[[Prepared], bool]:
-    return lambda one: one.layouts.at(0).zero == stage and one.layouts.at(0).dp > 1
+    return lambda prepared: prepared.layouts.at(0).zero == stage and prepared.layouts.at(0).dp > 1
 
 
 def has(size: str, least: int = 2) -> Callable[[Prepared], bool]:
-    return lambda one: getattr(one.layouts.at(0), size) >= least
+    return lambda prepared: getattr(prepared.layouts.at(0), size) >= least
 
 
 EFFECTS: dict[str, tuple[Callable[[Prepared], bool], int, float]] = {
@@ -102,9 +102,9 @@ EFFECTS: dict[str, tuple[Callable[[Prepared], bool], int, float]] = {
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_an_effect_is_seen_in_the_runs_that_show_it(found, effect):
+def test_an_effect_is_seen_in_the_runs_that_show_it(validation, effect):
     shows, least, bound = EFFECTS[effect]
-    rows = [row for row in found.runs if row.counts and row.prepared and shows(row.prepared)]
+    rows = [row for row in validation.runs if row.counts and row.prepared and shows(row.prepared)]
     groups = {row.run.lineage: [other for other in rows if other.run.lineage == row.run.lineage] for row in rows}
     fewest = min(3, max(len(members) for members in groups.values()))
     scores = [summarize(members) for members in groups.values() if len(members) >= fewest]
@@ -115,9 +115,9 @@ def test_an_effect_is_seen_in_the_runs_that_show_it(found, effect):
     assert np.mean([score.coverage for score in scores]) >= 0.65
 
 
-def speed_up(found: Validation, slow: str, fast: str) -> tuple[float, float]:
+def speed_up(validation: Validation, slow: str, fast: str) -> tuple[float, float]:
     """Predicted and published ratio of two step times."""
-    rows: dict[str, ScoredRun] = {row.id: row for row in found.runs}
+    rows: dict[str, ScoredRun] = {row.id: row for row in validation.runs}
     a, b = rows[slow], rows[fast]
     assert a.prediction is not None
     assert b.prediction is not None
@@ -126,9 +126,9 @@ def speed_up(found: Validation, slow: str, fast: str) -> tuple[float, float]:
     return a.prediction.mid / b.prediction.mid, a.published / b.published
 
 
-def test_selective_checkpointing_gains_what_korthikanti_et_al_measured(found):
+def test_selective_checkpointing_gains_what_korthikanti_et_al_measured(validation):
     # arXiv 2205.05198, table 5: 175B on 64 A100, from full to selective with sequence parallelism
-    ours, theirs = speed_up(found, "seqsel-0003", "seqsel-0004")
+    ours, theirs = speed_up(validation, "seqsel-0003", "seqsel-0004")
 
     assert theirs == pytest.approx(18.13 / 13.75)
     assert ours == pytest.approx(theirs, rel=0.05)  # 1.36 for 1.32
@@ -143,16 +143,16 @@ FP8_PAIRS = {
 
 
 @pytest.mark.parametrize(("bf16", "fp8", "published"), FP8_PAIRS.values(), ids=FP8_PAIRS)
-def test_fp8_gains_what_nvidia_s_recipes_do(found, bf16, fp8, published):
-    ours, theirs = speed_up(found, bf16, fp8)
+def test_fp8_gains_what_nvidia_s_recipes_do(validation, bf16, fp8, published):
+    ours, theirs = speed_up(validation, bf16, fp8)
 
     assert theirs == pytest.approx(published)
     # 1.36, 1.38 and 1.50 for 1.32, 1.49 and 1.60: what no term of the model tells apart is worth 7 %
     assert ours == pytest.approx(theirs, rel=0.08)
 
 
-def test_fp8_gains_more_the_larger_the_model_is_as_nvidia_s_recipes_do(found):
-    ours, theirs = zip(*(speed_up(found, bf16, fp8) for bf16, fp8, _ in FP8_PAIRS.values()), strict=True)
+def test_fp8_gains_more_the_larger_the_model_is_as_nvidia_s_recipes_do(validation):
+    ours, theirs = zip(*(speed_up(validation, bf16, fp8) for bf16, fp8, _ in FP8_PAIRS.values()), strict=True)
 
     assert list(theirs) == sorted(theirs)
     assert ours[-1] == max(ours)  # of 8B and 70B, 1.32 and 1.49, the equations say 1.40 and 1.38

@@ -41,10 +41,10 @@ def test_two_records_agree_within_their_intervals_and_one_percent(tmp_path: Path
     first = write_record(tmp_path / "1.jsonl", timed("a", 1.0), timed("b", 1.0), timed("only", 1.0))
     second = write_record(tmp_path / "2.jsonl", timed("a", 1.016), timed("b", 1.03))
 
-    found = script("compare_records").compare(first, second)
+    comparison = script("compare_records").compare(first, second)
 
-    assert (found["points"], found["agree"], found["only_in_first"]) == (2, 1, ["only"])
-    worst = found["largest"][0]
+    assert (comparison["points"], comparison["agree"], comparison["only_in_first"]) == (2, 1, ["only"])
+    worst = comparison["largest"][0]
     assert (worst["probe_id"], worst["agree"]) == ("b", False)
     assert worst["difference_ratio"] == pytest.approx(0.03)
     assert worst["allowed_ratio"] == pytest.approx(0.0171, abs=1e-4)

@@ -29,8 +29,8 @@ def lines(path: str, command: Any) -> Iterator[str]:
 
 
 def surface() -> str:
-    found = [line for command in COMMANDS for line in lines(f"mpplan {command.name}", load_command(command))]
-    return "\n".join(found) + "\n"
+    entries = [line for command in COMMANDS for line in lines(f"mpplan {command.name}", load_command(command))]
+    return "\n".join(entries) + "\n"
 
 
 def test_the_commands_and_flags_are_those_that_were_agreed():
@@ -41,11 +41,11 @@ def test_help_of_every_command_and_flag_is_written():
     silent = []
     for command in COMMANDS:
         loaded = load_command(command)
-        for one in (loaded, *getattr(loaded, "commands", {}).values()):
-            silent += [] if one.help else [f"{command.name}: {one.name}"]
+        for entry in (loaded, *getattr(loaded, "commands", {}).values()):
+            silent += [] if entry.help else [f"{command.name}: {entry.name}"]
             silent += [
                 f"{command.name} {option.name}"
-                for option in one.params
+                for option in entry.params
                 if option.param_type_name == "option" and not option.help
             ]
 

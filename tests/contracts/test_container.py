@@ -110,7 +110,7 @@ def test_the_extras_exist_and_only_the_probe_has_torch():
     runs = {name: " ".join(stage.of("RUN")) for name, stage in STAGES.items()}
     extras = {name: re.findall(r"\[([\w,]+)\]", text) for name, text in runs.items()}
 
-    assert {name for name, found in extras.items() if found} == {"probe"}
+    assert {name for name, matches in extras.items() if matches} == {"probe"}
     assert set(extras["probe"][0].split(",")) <= set(settings()["project"]["optional-dependencies"])
     assert {name for name, text in runs.items() if "torch" in text.lower()} == {"probe"}
 

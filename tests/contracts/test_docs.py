@@ -58,7 +58,9 @@ def test_help_names_no_type_of_python(command):
 def test_the_table_of_exit_codes_holds_every_code_of_the_program():
     page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, flags=re.MULTILINE)}
-    raised = {one.exit_code for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)}
+    raised = {
+        error.exit_code for error in vars(errors).values() if isinstance(error, type) and issubclass(error, Exception)
+    }
 
     assert listed == raised | {0, 130}
 

@@ -54,9 +54,9 @@ def test_every_workload_gives_points_and_nothing_is_left_out(run: RanksRun) -> N
 
 def test_memory_that_runs_out_on_one_rank_is_the_result_on_both_and_the_run_goes_on(run: RanksRun) -> None:
     failed = {point.probe_id: (point.status, point.reason) for point in run.points if point.status != "ok"}
-    again = f"verify/{OUT_OF_MEMORY[1]}"  # the same step, predicted and run again
+    rerun = f"verify/{OUT_OF_MEMORY[1]}"  # the same step, predicted and run again
 
-    assert failed == dict.fromkeys((*OUT_OF_MEMORY, again), ("oom", "node 0 rank 1: not enough memory on the device"))
+    assert failed == dict.fromkeys((*OUT_OF_MEMORY, rerun), ("oom", "node 0 rank 1: not enough memory on the device"))
 
 
 def test_collectives_are_measured_by_nccl_in_every_operation_and_size(run: RanksRun) -> None:

@@ -104,12 +104,12 @@ def test_a_function_has_at_most_60_lines():
 
 def assigned_attributes(path: Path) -> set[str]:
     """Names of attributes that the file assigns to: a class with such a field is a process with a state, not data."""
-    found = set()
+    names = set()
     for node in nodes(path):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {one.attr for one in targets if isinstance(one, ast.Attribute)}
-    return found
+            names |= {target.attr for target in targets if isinstance(target, ast.Attribute)}
+    return names
 
 
 def loose_dataclasses(path: Path) -> Iterator[str]:
@@ -118,11 +118,11 @@ def loose_dataclasses(path: Path) -> Iterator[str]:
     for node in nodes(path):
         for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
             text = ast.unparse(decorator)
-            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+            fields = [statement for statement in node.body if isinstance(statement, ast.AnnAssign)]
             wanted = {"slots=True", *(["kw_only=True"] if len(fields) > 2 else [])}
-            stateful = assigned & {ast.unparse(one.target) for one in fields}
+            stateful = assigned & {ast.unparse(field.target) for field in fields}
             wanted |= set() if stateful else {"frozen=True"}
-            if text.startswith("dataclass") and not all(one in text for one in wanted):
+            if text.startswith("dataclass") and not all(argument in text for argument in wanted):
                 yield f"{path}:{node.lineno} {node.name}"
 
 
@@ -143,13 +143,13 @@ def test_every_test_file_stands_where_its_source_stands():
 
 def imports_of(file: Path) -> set[str]:
     """Modules that a file names in an import, as dotted paths."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
-    return found
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return modules
 
 
 def imported_by_tests() -> set[str]:
@@ -203,10 +203,10 @@ LEAKS = (
 
 
 def test_no_machine_path_or_package_host_is_written_down():
-    found = []
+    leaks = []
     for path in shared_files():
         if path.stat().st_size < 2_000_000:
             text = path.read_bytes().decode("utf-8", errors="replace").lower()
-            found += [f"{path.relative_to(ROOT)}: {word}" for word in LEAKS if word in text]
+            leaks += [f"{path.relative_to(ROOT)}: {word}" for word in LEAKS if word in text]
 
-    assert found == []
+    assert leaks == []

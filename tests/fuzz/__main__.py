@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = {name: module for name, module in surfaces().items() if not asked.surface or name in asked.surface}
     seconds = asked.seconds if asked.seconds is not None or asked.count is not None else 60.0
     share = None if seconds is None else seconds / len(chosen)
-    found = 0
+    findings = 0
     for module in chosen.values():
         tally = attack(
             module, asked.seed, seconds=share, count=asked.count, first=asked.first, workers=asked.workers,
@@ -136,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(tally, flush=True)  # noqa: T201 - a program of its own
         for kind, path in tally.kept.items():
             print(f"  {kind}\n    {path}", flush=True)  # noqa: T201
-        found += len(tally.findings)
-    return 1 if found else 0
+        findings += len(tally.findings)
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -143,8 +143,8 @@ def _calibration() -> bytes:
         runs, made = Path(folder) / "runs.csv", Path(folder) / "made.json"
         runs.write_bytes(_lines("planner/catalog/published_runs.csv", 4)())
         command = (sys.executable, "-m", "mpplan", "calibrate", runs.name, "-o", made.name)
-        here = os.environ | {"PYTHONPATH": str(ROOT)}
-        subprocess.run(command, check=True, capture_output=True, cwd=folder, env=here)  # the runner has threads
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)  # the runner has threads
         return made.read_bytes()
 
 

@@ -65,9 +65,9 @@ def _run(name: str) -> Callable[[], bytes]:
 def settings() -> bytes:
     """A log of Megatron-LM with its settings, timers and a restart."""
     lines, at = megatron_log([2.0, 2.1, 1.9, 2.0], of=20, tflops=[400.0] * 4)
-    again, _ = megatron_log([2.0, 2.2], of=20, begin=2, at=at)
+    resumed, _ = megatron_log([2.0, 2.2], of=20, begin=2, at=at)
     timers = megatron_timers({"forward-compute": (600, 700), "batch-generator": (1, 9), "all-grads-sync": (80, 150)})
-    return text_of(megatron_arguments(LLAMA_8B), lines, timers, again)
+    return text_of(megatron_arguments(LLAMA_8B), lines, timers, resumed)
 
 
 def packed_settings() -> bytes:

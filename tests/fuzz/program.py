@@ -28,23 +28,25 @@ def run_program(case: Case, inputs: Mapping[str, bytes] = {}) -> Outcome:
         inputs: files that lie in the working folder in addition to those of the case, by name.
     """
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
-        here, home = Path(place, "here"), Path(place, "home")
-        for folder in (here, home):
+        work_folder, home = Path(place, "here"), Path(place, "home")
+        for folder in (work_folder, home):
             folder.mkdir()
         files = {**inputs, **case.files}
         for name, content in files.items():
-            path = here / name
+            path = work_folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         variables = {name: os.environ[name] for name in KEPT if name in os.environ}
         variables |= {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
         variables |= {"XDG_CACHE_HOME": str(home / "cache"), "COLUMNS": "100", "MPPLAN_DEBUG": "1", **case.variables}
-        with _inside(here, variables), _streams(case.stdin) as (out, err), _offline():
+        with _inside(work_folder, variables), _streams(case.stdin) as (out, err), _offline():
             code = _main(case.arguments)
             out.flush()
             err.flush()
             changed = {
-                f"here/{name}": content for name, content in _contents(here).items() if files.get(name) != content
+                f"here/{name}": content
+                for name, content in _contents(work_folder).items()
+                if files.get(name) != content
             }
             changed |= {f"home/{name}": content for name, content in _contents(home).items()}
             told = err.buffer.getvalue().decode("utf-8", "replace")  # type: ignore[attr-defined]

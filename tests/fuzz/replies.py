@@ -243,9 +243,9 @@ ASKED = (
 )
 
 
-def _arguments(case: Case, here: Path, data: Path, url: str) -> list[tuple[str, ...]]:
+def _arguments(case: Case, folder: Path, data: Path, url: str) -> list[tuple[str, ...]]:
     """The commands that meet the reply, after its file was put in place."""
-    file = here / (FILES[case.source] or "unused")
+    file = folder / (FILES[case.source] or "unused")
     if FILES[case.source]:
         file.write_bytes(case.reply)
     if case.source == "azure":

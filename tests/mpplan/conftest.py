@@ -37,10 +37,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "100")
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    return here
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture

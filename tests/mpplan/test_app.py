@@ -197,7 +197,7 @@ def test_a_document_on_stdout_is_utf_8_whatever_the_locale(shell, home):
             assert shell("report", "plan.json", "--format", form, PYTHONIOENCODING=encoding) == usual, encoding
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_the_line_in_the_list_is_the_first_line_of_the_commands_own_help(command):
     own = (group.load_command(command).help or "").strip().splitlines()[0]
 

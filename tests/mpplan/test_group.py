@@ -73,7 +73,7 @@ def test_a_list_that_is_given_twice_is_refused_before_anything_is_dropped(run, w
 
 def test_a_flag_of_one_value_may_be_given_again_as_an_alias_of_a_shell_does(run):
     asked = ("estimate", "--params", "7B", "--gpus", "16", "--json")
-    first, again = run(*asked), run(*asked[:3], "--gpus", "8", *asked[3:])
+    first, repeated = run(*asked), run(*asked[:3], "--gpus", "8", *asked[3:])
 
-    answers = [json.loads(result.out) | {"created_at": ""} for result in (first, again)]
+    answers = [json.loads(result.out) | {"created_at": ""} for result in (first, repeated)]
     assert answers[0] == answers[1]

@@ -105,8 +105,8 @@ class Browser:
                 raise RuntimeError("the browser has gone")
             self._buffer += piece
         text, _, self._buffer = self._buffer.partition(b"\0")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        message: dict[str, Any] = json.loads(text)
+        return message
 
     def page(self, path: Path, **looks: Any) -> Page:
         """Open a file in a page of its own."""
@@ -179,14 +179,14 @@ class Page:
 
     def complaints(self) -> list[str]:
         """Errors of the console: exceptions, refused scripts and styles."""
-        found = []
+        errors = []
         for event in self._browser.events:
             if event.get("sessionId") == self._session:
                 if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
-                    found.append(event["params"]["entry"]["text"])
+                    errors.append(event["params"]["entry"]["text"])
                 if event.get("method") == "Runtime.exceptionThrown":
-                    found.append(json.dumps(event["params"]["exceptionDetails"])[:500])
-        return found
+                    errors.append(json.dumps(event["params"]["exceptionDetails"])[:500])
+        return errors
 
     def axe(self, *, colours: bool | None = None) -> list[str]:
         """What axe-core finds wrong, WCAG 2.2 A and AA and best practice, one line per rule and place.
@@ -200,9 +200,11 @@ class Page:
             options["runOnly"] = {"type": "rule", "values": [CONTRAST]}
         elif colours is False:
             options["rules"] = {CONTRAST: {"enabled": False}}
-        found = self.run(f"axe.run(document, {json.dumps(options)}).then((r) => r.violations)")
+        violations = self.run(f"axe.run(document, {json.dumps(options)}).then((r) => r.violations)")
         return [
-            f"{one['id']}: {node['target']} {node['failureSummary'][:300]}" for one in found for node in one["nodes"]
+            f"{violation['id']}: {node['target']} {node['failureSummary'][:300]}"
+            for violation in violations
+            for node in violation["nodes"]
         ]
 
     def picture(self, path: Path) -> None:

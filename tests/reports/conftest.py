@@ -54,8 +54,8 @@ def recorded() -> dict[str, Any]:
 
 def read_recorded() -> dict[str, Any]:
     """The same, for a fixture that lives longer than a test."""
-    found: dict[str, Any] = json.loads(gzip.decompress((HERE / "recorded" / "plan.json.gz").read_bytes()))
-    return found
+    document: dict[str, Any] = json.loads(gzip.decompress((HERE / "recorded" / "plan.json.gz").read_bytes()))
+    return document
 
 
 @pytest.fixture(scope="session")

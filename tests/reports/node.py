@@ -24,5 +24,5 @@ def in_node(cases: list[object], expression: str) -> list[object]:
         f"\nprocess.stdout.write(JSON.stringify(cases.map((one) => {expression})));"
     )
     done = subprocess.run([node, "-e", program], input=json.dumps(cases), capture_output=True, text=True, check=True)
-    found: list[object] = json.loads(done.stdout)
-    return found
+    results: list[object] = json.loads(done.stdout)
+    return results

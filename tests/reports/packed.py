@@ -15,11 +15,11 @@ def unpacked(page: str) -> list[Any]:
     inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
     assert inside, "nothing is packed into it"
     held: list[Any] = read(inside[1])
-    said = sources_said(page)
+    sources = sources_said(page)
     for source in (held[0] | held[2]).get("evidence") or ():
         for column, name in enumerate(("what", "source", "date")):
             if isinstance(source[name], int):
-                source[name] = said[source[name]][column]
+                source[name] = sources[source[name]][column]
     return held
 
 

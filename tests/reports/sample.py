@@ -136,7 +136,7 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
 
 def savings(plans: tuple[Plan, ...], view: str = "same_gpus") -> tuple[Saving, ...]:
     """Savings of each plan against each other one."""
-    found = []
+    rows = []
     for base in plans:
         for to in plans:
             if base is to or not (base.fits and to.fits) or base.gpu != to.gpu:
@@ -148,14 +148,14 @@ def savings(plans: tuple[Plan, ...], view: str = "same_gpus") -> tuple[Saving, .
                 mid, less = 1 - after.mid / before.mid, before.mid - after.mid
                 wide = 0.1 * abs(less)
                 amount = Estimate(low=less - wide, mid=less, high=less + wide)
-                found.append(
+                rows.append(
                     Saving(
                         view=view, gpu=to.gpu, metric=metric, from_=base.precision, to=to.precision,
                         low=mid - 0.03, mid=mid, high=mid + 0.03,
                         amount=amount if metric in ("cost_usd", "gpu_hours") else None,
                     )
                 )  # fmt: skip
-    return tuple(found)
+    return tuple(rows)
 
 
 EVIDENCE = (

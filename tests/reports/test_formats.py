@@ -301,7 +301,7 @@ def test_the_policy_lets_in_this_style_and_this_script_only():
     assert policy
     assert style
     assert script
-    hashes = [base64.b64encode(hashlib.sha256(one[1].encode()).digest()).decode() for one in (style, script)]
+    hashes = [base64.b64encode(hashlib.sha256(tag[1].encode()).digest()).decode() for tag in (style, script)]
 
     assert policy[1].replace("&#39;", "'") == (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; img-src data:; "
@@ -415,8 +415,8 @@ def test_nothing_that_a_user_writes_gets_out_of_its_place(evil, lang):
     document["unsupported"] = [{"precision": evil, "gpu": sample.GPU, "reason": evil}]
     document["plans"][-1] |= {"policy": evil}
     document["plans"][-1]["cost_lines"][0] |= {"label": evil, "id": evil, "unit": evil}
-    for one in document["evidence"]:
-        one |= {"what": evil, "source": evil, "used_in": [*one["used_in"], evil]}
+    for row in document["evidence"]:
+        row |= {"what": evil, "source": evil, "used_in": [*row["used_in"], evil]}
     page = str(reports.render(document, "html", title=evil, lang=lang))
     read = Reader(page)
 
@@ -468,16 +468,16 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+def contrast(colour: str, ground: str) -> float:
+    bright, dark = sorted((_luminance(colour), _luminance(ground)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
 
 def schemes() -> dict[str, dict[str, str]]:
     css = (Path(reports.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     blocks = re.findall(r":root\{([^}]*)\}", css)
-    found = [dict(re.findall(r"--([\w-]+):(#[0-9a-fA-F]{3,6})", block)) for block in blocks]
-    light, dark, printed = found
+    palettes = [dict(re.findall(r"--([\w-]+):(#[0-9a-fA-F]{3,6})", block)) for block in blocks]
+    light, dark, printed = palettes
     return {"light": light, "dark": dark, "print": light | printed}  # dark is for screens alone
 
 

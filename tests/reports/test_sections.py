@@ -155,8 +155,8 @@ def test_losing_layouts_say_why_they_lost():
 def test_a_source_names_the_figures_it_enters_first():
     document = sample.document()
     document["evidence"][0]["used_in"] = ["carbon_tco2e", "cost_usd", "duration_days", "energy_mwh", "mfu", "step_s"]
-    found = tables(sections(document)["sources"])
-    used = {row.cells[0].text: row.cells[3].text for table in found for row in table.rows}
+    source_tables = tables(sections(document)["sources"])
+    used = {row.cells[0].text: row.cells[3].text for table in source_tables for row in table.rows}
 
     assert used["dense BF16 peak 989 TFLOP/s (test row)"] == "Step time"
 
@@ -168,8 +168,8 @@ def test_sources_are_listed_by_kind_best_first():
 
 
 def test_a_web_source_is_a_link_and_any_other_is_not():
-    found = tables(sections(sample.document())["sources"])
-    links = {row.cells[1].text: row.cells[1].href for table in found for row in table.rows}
+    source_tables = tables(sections(sample.document())["sources"])
+    links = {row.cells[1].text: row.cells[1].href for table in source_tables for row in table.rows}
 
     assert links["https://example.org/h100.pdf"] == "https://example.org/h100.pdf"
     assert links["example provider"] is None

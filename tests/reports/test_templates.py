@@ -152,12 +152,12 @@ def told(document, lang, knobs_wanted):
     assert facts.answer is not None
     plan = knobs_of(facts, facts.answer)
     assert plan is not None
-    found = asdict(outcome(base_of(facts.answer), plan, replace(plan, **knobs_wanted)))
+    figures = asdict(outcome(base_of(facts.answer), plan, replace(plan, **knobs_wanted)))
     kinds = {"cost_usd": "money", "days": "days", "gpu_hours": "plain", "energy_mwh": "energy", "carbon_t": "carbon",
              "bill_usd": "money"}  # fmt: skip
     shown = {}
     for name, kind in kinds.items():
-        low, mid, high = found[name]
+        low, mid, high = figures[name]
         figure = words.figure(kind, {"low": low, "mid": mid, "high": high})
         shown[name] = figure.full if figure and mid else words("none")
     return shown
@@ -341,10 +341,10 @@ def test_what_is_folded_on_the_screen_is_open_on_paper(browser, pages, tmp_path)
 
 
 def test_a_pdf_is_made_by_the_browser_that_is_there(browser, recorded):
-    found = reports.render(recorded, "pdf")
+    pdf = reports.render(recorded, "pdf")
 
-    assert isinstance(found, bytes)
-    assert found.startswith(b"%PDF-")
+    assert isinstance(pdf, bytes)
+    assert pdf.startswith(b"%PDF-")
 
 
 BLANK_BYTES = 30_000

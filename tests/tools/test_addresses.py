@@ -39,10 +39,10 @@ def _clone(folder: Path, remote: str) -> Path:
 
 
 def test_the_addresses_are_those_of_the_clone(tmp_path: Path) -> None:
-    here = urls(_clone(tmp_path / "clone", "git@code.example.org:team/mpplan.git"))
-    assert here["Homepage"] == "https://code.example.org/team/mpplan"
-    assert here["Changelog"] == "https://code.example.org/team/mpplan/blob/HEAD/CHANGELOG.md"
-    assert set(here) == {"Homepage", "Documentation", "Changelog", "Issues"}
+    addresses = urls(_clone(tmp_path / "clone", "git@code.example.org:team/mpplan.git"))
+    assert addresses["Homepage"] == "https://code.example.org/team/mpplan"
+    assert addresses["Changelog"] == "https://code.example.org/team/mpplan/blob/HEAD/CHANGELOG.md"
+    assert set(addresses) == {"Homepage", "Documentation", "Changelog", "Issues"}
     assert urls(_clone(tmp_path / "local", str(ROOT))) == {}
 
 

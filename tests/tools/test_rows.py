@@ -52,6 +52,6 @@ def test_a_good_row_has_no_fault(tmp_path):
     ],
 )
 def test_a_fault_is_named_by_line_and_column(tmp_path, line, fault):
-    (found,) = listed(tmp_path, GOOD, line)
+    (message,) = listed(tmp_path, GOOD, line)
 
-    assert fault in found
+    assert fault in message

@@ -133,13 +133,13 @@ def described(histogram: Magnitudes, scales: Mapping[str, int | None] | None = N
 def observe(run: Run, steps: int, budget: TimeBudget) -> tuple[LayerObserver, int]:
     """Train for some steps and examine some of them; return the observations and the number of steps taken."""
     observer = LayerObserver(run)
-    every = max(steps // OBSERVED_STEPS, 1)
+    interval = max(steps // OBSERVED_STEPS, 1)
     taken = 0
     try:
         for number in range(steps):
             if number > 0 and budget.left_s < 0:
                 break
-            if number % every == 0 or number == steps - 1:
+            if number % interval == 0 or number == steps - 1:
                 observer.step()
             else:
                 run.one_step()

@@ -52,8 +52,8 @@ def library_tokens() -> tuple[Tokens, Tokens]:
     raw = np.frombuffer(library_text(), dtype=np.uint8).astype(np.int64)
     tokens = np.minimum(raw, VOCABULARY - 1)
     stretches = tokens[: len(tokens) - len(tokens) % STRETCH].reshape(-1, STRETCH)
-    every = round(1.0 / HELD_OUT_RATIO)
-    held = np.arange(len(stretches)) % every == every - 1
+    spacing = round(1.0 / HELD_OUT_RATIO)
+    held = np.arange(len(stretches)) % spacing == spacing - 1
     return stretches[~held].reshape(-1), stretches[held].reshape(-1)
 
 

@@ -11,10 +11,10 @@ def some(*families: str):
 
 
 def test_the_largest_batch_that_fits_lies_close_to_the_predicted_memory():
-    found = memory_agreement(timed_steps())
+    shares = memory_agreement(timed_steps())
 
-    assert found["fits"] > 0.8
-    assert found["next does not fit"] > 0.8
+    assert shares["fits"] > 0.8
+    assert shares["next does not fit"] > 0.8
 
 
 def test_the_batches_that_were_tried_are_those_of_the_steps():

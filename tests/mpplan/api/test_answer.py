@@ -317,12 +317,12 @@ def plan_in(answer, precision="bf16"):
     "more", [{"deadline": "30d"}, {"gpus": 1}, {"gpus": 1, "deadline": "10d"}, {"deadline": "10d", "max_gpus": 1}]
 )
 def test_a_card_that_is_planned_without_a_target_is_planned_with_one_that_it_meets(more):
-    alone, again = (plan_in(estimate_briefly(**CARD, **given)) for given in ({}, more))
+    alone, targeted = (plan_in(estimate_briefly(**CARD, **given)) for given in ({}, more))
 
-    assert alone.gpus == again.gpus == 1
+    assert alone.gpus == targeted.gpus == 1
     assert alone.memory_risk is not None
     assert alone.memory_risk > 0.05  # else the test is about nothing
-    assert (again.layout, again.gpu_hours.mid) == (alone.layout, pytest.approx(alone.gpu_hours.mid))
+    assert (targeted.layout, targeted.gpu_hours.mid) == (alone.layout, pytest.approx(alone.gpu_hours.mid))
 
 
 def test_a_part_of_a_machine_of_cards_has_the_stack_of_the_whole():

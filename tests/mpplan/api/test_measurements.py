@@ -129,10 +129,10 @@ def test_a_record_of_gloo_is_no_record_of_a_gpu_even_where_it_is_named(tmp_path)
 
 
 def test_a_file_with_kernels_and_collectives_gives_both_and_one_with_either_gives_that(tmp_path):
-    both = write_record(tmp_path / "both.jsonl", *kernels(), *collectives(lambda size: 2e-5 + size / 4e10))
+    mixed = write_record(tmp_path / "both.jsonl", *kernels(), *collectives(lambda size: 2e-5 + size / 4e10))
     ranks = write_record(tmp_path / "ranks.jsonl", *collectives(lambda size: 2e-5 + size / 4e10))
     alone = write_record(tmp_path / "alone.jsonl", *kernels())
-    given = [chosen_records(RecordShelf(str(path)), ["h200-sxm-141gb"]) for path in (both, ranks, alone)]
+    given = [chosen_records(RecordShelf(str(path)), ["h200-sxm-141gb"]) for path in (mixed, ranks, alone)]
 
     assert [(len(chosen.records), len(chosen.networks)) for chosen in given] == [(1, 1), (0, 1), (1, 0)]
     assert len(given[0].all) == 1
@@ -168,9 +168,9 @@ def test_estimate_refuses_a_file_without_one_usable_line(run, home):
 
 def test_a_point_that_was_measured_again_replaces_the_earlier_one(run, tmp_path):
     asked = ("estimate", "--params", "7B", "--gpus", "8", "--gpu", "h200-sxm-141gb", "--precision", "bf16", "--json")
-    slow, again = [gemm(*shape, noise=2.0) for shape in SHAPES], kernels()
+    slow, later = [gemm(*shape, noise=2.0) for shape in SHAPES], kernels()
     steps = {}
-    for name, points in {"slow": [*slow, *again[len(SHAPES) :]], "resumed": [*slow, *again], "alone": again}.items():
+    for name, points in {"slow": [*slow, *later[len(SHAPES) :]], "resumed": [*slow, *later], "alone": later}.items():
         write_record(tmp_path / f"{name}.jsonl", *points)
         answer = json.loads(run(*asked, "--records", str(tmp_path / f"{name}.jsonl")).out)
         steps[name] = next(plan["step_s"]["total"] for plan in answer["plans"] if plan["precision"] == "bf16")
@@ -218,14 +218,14 @@ def test_a_plan_says_that_the_record_before_tells_of_another_speed(tmp_path, slo
     write_record(tmp_path / "store" / "new.jsonl", *later, a_canary(**H200, **day))
 
     chosen = chosen_records(RecordShelf(str(tmp_path / "store")), ["h200-sxm-141gb"])
-    said = [
+    messages = [
         word(notice) for notice in chosen.notices if notice.key in ("warning.record_slower", "warning.record_faster")
     ]
 
     assert chosen.records["h200-sxm-141gb"].name == "new"
-    assert said == [] if told is None else told in said[0]
+    assert messages == [] if told is None else told in messages[0]
     if told is not None:
-        assert said[0].startswith("at the 8 points that both measured, kernels take 50% ")
+        assert messages[0].startswith("at the 8 points that both measured, kernels take 50% ")
 
 
 def test_a_plan_says_which_records_are_dated_after_today(tmp_path: Path) -> None:

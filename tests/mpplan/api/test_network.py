@@ -120,7 +120,7 @@ def test_a_run_inside_one_node_says_what_it_leaves_open_between_nodes(run, home)
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "code", "message"),
     [
         (None, 2, "error: cannot read `nccl.txt`"),
         (b"\0\1\2", 3, "error: nccl.txt:1: expected the text that nccl-tests prints, found a binary file"),
@@ -129,13 +129,13 @@ def test_a_run_inside_one_node_says_what_it_leaves_open_between_nodes(run, home)
         (run_of(2).replace("# Avg", "#").encode(), 3, "the run was cut off"),
     ],
 )
-def test_a_file_that_is_no_whole_run_is_refused_with_a_hint(run, home, content, code, said):
+def test_a_file_that_is_no_whole_run_is_refused_with_a_hint(run, home, content, code, message):
     if content is not None:
         (home / "nccl.txt").write_bytes(content)
     result = run("estimate", *ASKED, "--network-file", "nccl.txt")
 
     assert result.code == code
-    assert said in result.err
+    assert message in result.err
     assert "hint: " in result.err
     assert "Traceback" not in result.err
     assert result.out == ""
@@ -262,17 +262,17 @@ def test_records_that_are_named_give_the_network_too(run, home, as_folder):
 def test_more_nodes_than_were_measured_are_said_and_make_the_range_wider(run, home):
     asked = tuple("128" if word == "32" else word for word in ON_H200)  # 16 nodes
     keep("nodes", on_nodes(16, rate=1e8))
-    there = document(run("estimate", *asked))
+    within = document(run("estimate", *asked))
     keep("nodes", on_nodes(4, rate=1e8))
     beyond = document(run("estimate", *asked))
-    said = (
+    warning = (
         "the network was measured on 4 nodes and the plan has 16 nodes: the ranges of communication times are wider, "
         "by 21%"
     )
-    near, far = (_width(answer["plans"][0]["tokens_per_s_per_gpu"]) for answer in (there, beyond))
+    near, far = (_width(answer["plans"][0]["tokens_per_s_per_gpu"]) for answer in (within, beyond))
 
-    assert said in " ".join(beyond["warnings"])
-    assert "the network was measured on" not in " ".join(there["warnings"])
+    assert warning in " ".join(beyond["warnings"])
+    assert "the network was measured on" not in " ".join(within["warnings"])
     assert far > 1.2 * near
     assert terms_of(beyond, "nanotron-ultrascale") == {"measured_domains", "beyond_measured_ratio"}
 

@@ -157,7 +157,7 @@ def test_an_estimate_for_many_gpus_lists_the_store_once(home: Path, monkeypatch:
     calls: list[int] = []
     listing = store.list_records
     monkeypatch.setattr(
-        record_shelf, "list_records", lambda *given, **which: calls.append(1) or listing(*given, **which)
+        record_shelf, "list_records", lambda *given, **options: calls.append(1) or listing(*given, **options)
     )
     from mpplan.api.answer import estimate_briefly
 
@@ -173,12 +173,12 @@ def test_the_local_cpu_is_planned_from_its_own_record_where_there_is_one(run, ho
     write_record(records_dir() / "theirs.jsonl", a_canary(**day), a_measurement(**day))
     alone = chosen_records(RecordShelf(None), ["cpu-local"])
     write_record(records_dir() / "mine.jsonl", a_canary(device_name="This CPU"), a_measurement(device_name="This CPU"))
-    both = chosen_records(RecordShelf(None), ["cpu-local"])
+    with_own = chosen_records(RecordShelf(None), ["cpu-local"])
     named = chosen_records(RecordShelf(str(records_dir() / "theirs.jsonl")), ["cpu-local"])
 
-    assert [chosen.records["cpu-local"].name for chosen in (alone, both, named)] == ["theirs", "mine", "theirs"]
+    assert [chosen.records["cpu-local"].name for chosen in (alone, with_own, named)] == ["theirs", "mine", "theirs"]
     told = "the record `theirs` was not measured on this CPU but on `Another CPU`: measure this one with"
-    assert [any(told in word(notice) for notice in chosen.notices) for chosen in (alone, both, named)] == [
+    assert [any(told in word(notice) for notice in chosen.notices) for chosen in (alone, with_own, named)] == [
         True, False, False,
     ]  # fmt: skip
     assert [line.split()[:2] for line in run("records", "list").out.splitlines()[1:]] == [

@@ -79,19 +79,19 @@ def warnings(calibration: str, **texts: str) -> list[str]:
 
 
 def test_a_plan_says_where_its_record_and_its_calibration_do_not_belong_together(home, record):
-    alone, both = calibrated(home, "alone.json", 6000.0), calibrated(home, "both.json", 6000.0, record)
+    alone, with_record = calibrated(home, "alone.json", 6000.0), calibrated(home, "both.json", 6000.0, record)
 
     assert warnings(alone) == []
-    assert warnings(both, records=record) == []
+    assert warnings(with_record, records=record) == []
     assert warnings(alone, records=record) == ["warning.calibration_without_record"]
-    assert warnings(both) == ["warning.calibration_record_gone"]
+    assert warnings(with_record) == ["warning.calibration_record_gone"]
 
 
 def test_another_measurement_of_the_gpu_is_another_record(home, record):
-    both = calibrated(home, "both.json", 6000.0, record)
+    with_record = calibrated(home, "both.json", 6000.0, record)
     write_record(home / "slow.jsonl", *kernels())
 
-    assert warnings(both, records=record) == ["warning.calibration_without_record"]
+    assert warnings(with_record, records=record) == ["warning.calibration_without_record"]
 
 
 def test_the_records_of_the_store_are_used_without_being_named(home):
@@ -107,10 +107,10 @@ def test_the_records_of_the_store_are_used_without_being_named(home):
 def test_a_run_on_another_gpu_keeps_its_rates(home):
     write_record(records_dir() / "mine.jsonl", *slow_points())
     own, other = prepared(gpu=GPU), prepared()
-    found = run_records(None, [own, other])
+    records = run_records(None, [own, other])
 
-    assert found.terms(other) == {}
-    measured = predict_prepared(own, rates=run_rates(own, None, found.terms(own))).mid
+    assert records.terms(other) == {}
+    measured = predict_prepared(own, rates=run_rates(own, None, records.terms(own))).mid
     assert measured < 0.95 * predict_prepared(own).mid
 
 

@@ -45,11 +45,11 @@ def test_energy_is_never_asked_to_be_that_of_one_gpu():
     assert "8 times what this configuration takes" in odd.words
 
 
-@pytest.mark.parametrize(("factor", "found"), [(1.9, 0), (2.2, 1), (0.3, 0), (0.2, 1)])
-def test_a_speed_twice_what_is_predicted_is_asked_about_as_one_of_a_fifth_is(factor, found):
+@pytest.mark.parametrize(("factor", "count"), [(1.9, 0), (2.2, 1), (0.3, 0), (0.2, 1)])
+def test_a_speed_twice_what_is_predicted_is_asked_about_as_one_of_a_fifth_is(factor, count):
     row = observation(factor, precision="fp8")
 
-    assert len(odd_values([row], "runs.csv")) == found
+    assert len(odd_values([row], "runs.csv")) == count
 
 
 def test_a_slip_by_so_little_that_the_row_is_used_is_asked_about_too():

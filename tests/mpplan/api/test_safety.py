@@ -46,7 +46,7 @@ def test_a_named_record_of_training_alone_lowers_the_goodput_of_what_scales_its_
     plain, told = answer(), answer(records=str(record(tmp_path / "numerics.jsonl")))
 
     assert goodput(told) == pytest.approx(0.96 * goodput(plain), rel=2e-2)
-    bf16 = [next(plan for plan in one.plans if plan.precision == "bf16") for one in (plain, told)]
+    bf16 = [next(plan for plan in answered.plans if plan.precision == "bf16") for answered in (plain, told)]
     assert bf16[0].goodput_ratio == bf16[1].goodput_ratio
     assert [row.id for row in told.assumptions].count("skipped_steps") == 1
     assert any(row.id == "numerics:char-lm/loss-scaling/fp16" for row in told.evidence)

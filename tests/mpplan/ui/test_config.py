@@ -91,10 +91,10 @@ def test_files_that_do_not_exist_are_no_error(tmp_path):
 
 
 def test_the_working_directory_is_stronger_than_the_users(home):
-    user, here = config_paths()
+    user, local = config_paths()
 
-    assert user.parent != here.parent
-    assert here == Path("mpplan.toml")
+    assert user.parent != local.parent
+    assert local == Path("mpplan.toml")
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_an_unreadable_file_is_a_usage_error(tmp_path, monkeypatch):
 
 
 def test_the_users_file_is_read_and_the_working_directorys_is_stronger(run, home):
-    user, here = config_paths()
+    user, local = config_paths()
     user.parent.mkdir(parents=True)
     user.write_text('[estimate]\npue = 1.4\nseq-len = "2048"\n', encoding="utf-8")
-    here.write_text("[estimate]\npue = 1.1\n", encoding="utf-8")
+    local.write_text("[estimate]\npue = 1.1\n", encoding="utf-8")
     question = json.loads(run("estimate", "--params", "7B", "--gpus", "8", "--json").out)["question"]
 
     assert (question["pue"]["value"], question["pue"]["source"]) == (1.1, "file")

@@ -82,7 +82,7 @@ def test_a_name_with_a_nul_is_a_usage_error():
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         (("plans", 0, "gpus"), "x", 'plans[0].gpus: expected a whole number, found "x"'),
         (("plans", 0, "gpus"), -8, "plans[0].gpus: expected at least 0, found -8"),
@@ -101,15 +101,15 @@ def test_a_name_with_a_nul_is_a_usage_error():
         (("plans", 0, "cost_lines", 0, "evidence_ids"), ["price:none"], "no source `price:none`"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(saved, path, value, said):
+def test_what_is_wrong_is_said_with_its_place(saved, path, value, message):
     with pytest.raises(InputFileError) as caught:
         saved(changed(path, value))
 
-    assert said in str(caught.value.message)
+    assert message in str(caught.value.message)
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         (("question", "method", "value"), "grpo", "question.method.value: expected one of pretrain, "),
         (("question", "method", "value"), 3, "question.method.value: expected one of pretrain, "),
@@ -126,14 +126,14 @@ def test_what_is_wrong_is_said_with_its_place(saved, path, value, said):
         (("plans", 0, "cost_lines", 0, "usd", "high"), 1e30, "plans[0].cost_lines[0]: 1e+30 is more than there is"),
     ],
 )
-def test_what_reports_look_up_or_calculate_with_is_checked_in_a_whole_answer(saved, path, value, said):
+def test_what_reports_look_up_or_calculate_with_is_checked_in_a_whole_answer(saved, path, value, message):
     answer = json.loads(gzip.decompress(RECORDED.read_bytes()))
     assert saved(answer)["plans"]
 
     with pytest.raises(InputFileError) as caught:
         saved(changed(path, value, answer))
 
-    assert said in str(caught.value.message)
+    assert message in str(caught.value.message)
 
 
 def test_an_integer_of_five_thousand_digits_is_refused_with_its_place(saved):

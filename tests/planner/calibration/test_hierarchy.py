@@ -152,10 +152,10 @@ def test_a_new_lineage_is_less_certain_than_the_population():
 
 
 def test_rows_of_one_lineage_share_their_error_and_of_one_gpu_more_of_it():
-    here = observation(lineage="a", id="1")
+    first = observation(lineage="a", id="1")
     twin = observation(lineage="a", id="2", n_gpus="16", global_batch_seqs="128")
     elsewhere = observation(lineage="a", id="3", gpu="a100-sxm4-80gb")
-    model = hierarchy([here, twin, elsewhere])
+    model = hierarchy([first, twin, elsewhere])
 
     _, shared = model.expected(np.arange(3), model.population())
 

@@ -65,11 +65,11 @@ def test_more_rows_say_more():
 def test_one_run_told_in_several_speeds_or_several_times_is_one_run():
     speeds = ("tokens_per_s_per_gpu", "mfu", "step_time_s")
     told = [observation(1.25 if metric == "step_time_s" else 0.8, id=metric, metric=metric) for metric in speeds]
-    again = [observation(0.8, id=f"again-{number}") for number in range(3)]
+    repeats = [observation(0.8, id=f"again-{number}") for number in range(3)]
     others = team([0.8] * 3)
 
     width, shift = {}, {}
-    for name, rows in {"once": told[:1], "told": told, "again": again, "others": others}.items():
+    for name, rows in {"once": told[:1], "told": told, "again": repeats, "others": others}.items():
         calibration = learn(rows, shipped_parameters(), "ours")
         width[name], shift[name] = calibration.width_ratio["time"], calibration.rows[0].error_after
 
@@ -166,10 +166,10 @@ def test_memory_learned_on_one_card_is_known_of_another_of_its_architecture_and_
 
 
 def test_repeats_of_one_configuration_count_as_one_run():
-    one = learn(team([0.8]), shipped_parameters(), "ours").width_ratio["time"]
+    width = learn(team([0.8]), shipped_parameters(), "ours").width_ratio["time"]
     repeated = [observation(0.8, id=f"r{n}", series="s") for n in range(6)]
 
-    assert learn(repeated, shipped_parameters(), "ours").width_ratio["time"] == pytest.approx(one, rel=0.02)
+    assert learn(repeated, shipped_parameters(), "ours").width_ratio["time"] == pytest.approx(width, rel=0.02)
 
 
 def test_repeats_do_not_make_a_crowd_in_which_each_row_says_less():

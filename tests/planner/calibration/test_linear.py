@@ -98,7 +98,7 @@ def test_rows_that_differ_in_labels_and_value_alone_are_evaluated_once(monkeypat
         lambda run, rates: evaluated.append(run) or metric_values(run, rates),
     )
 
-    found = residuals([row, other, observation(1.0, n_gpus="16")], shipped_parameters())
+    errors = residuals([row, other, observation(1.0, n_gpus="16")], shipped_parameters())
 
     assert len(evaluated) == 2
-    assert found[0] - found[1] == pytest.approx(math.log(2.0))
+    assert errors[0] - errors[1] == pytest.approx(math.log(2.0))

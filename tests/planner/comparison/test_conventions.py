@@ -73,10 +73,10 @@ def test_6n_without_attention_is_six_times_the_parameters():
 
 def test_8n_counts_the_layers_a_fourth_time_and_the_output_layer_not():
     once = Count(recompute=False, attention="full", parameters="matrices")
-    again = Count(flop_per_parameter=8.0, recompute=True, attention="full", parameters="matrices")
+    recomputed = Count(flop_per_parameter=8.0, recompute=True, attention="full", parameters="matrices")
     head = 6 * 128256 * 4096
 
-    assert flop_per_token(RECIPE, again) - head == pytest.approx((flop_per_token(RECIPE, once) - head) * 4 / 3)
+    assert flop_per_token(RECIPE, recomputed) - head == pytest.approx((flop_per_token(RECIPE, once) - head) * 4 / 3)
 
 
 @pytest.mark.parametrize("recompute", [False, True])
@@ -221,7 +221,7 @@ def test_the_recomputation_of_a_method_is_that_of_the_layers_that_are_run_backwa
     for method in ("lora", "freeze", "dpo"):
         recipe = recipe_of(LLAMA, method)
         for attention in ATTENTIONS:
-            once, again = (
+            once, recomputed = (
                 next(
                     count for count in counts_of(recipe)
                     if (count.method, count.recompute, count.attention, count.parameters)
@@ -229,7 +229,7 @@ def test_the_recomputation_of_a_method_is_that_of_the_layers_that_are_run_backwa
                 )
                 for recompute in (False, True)
             )  # fmt: skip
-            more = flop_per_token(recipe, again) - flop_per_token(recipe, once)
+            more = flop_per_token(recipe, recomputed) - flop_per_token(recipe, once)
             core = 0.0 if attention == "none" else attention_flop_per_token(
                 LLAMA, 8192, causal_half=attention == "causal"
             )  # fmt: skip

@@ -184,23 +184,25 @@ NOT_OF_A_PLAN = ("batch_band", "critical_batch", "keeps_batch", "lengths_assumed
     ids=lambda asked: " ".join(asked.values()),
 )  # fmt: skip
 def test_a_plan_is_read_back_with_the_recipe_that_was_planned(asked):
-    one = make_question(**{"precision": "bf16", "gpus": "8"} | asked)
-    answered = estimate(one, prices(one), site(), detailed=False)
-    found = planned_of(json.loads(json.dumps(to_document(answered))), one.asked.precision, None).recipe
-    (cluster,) = one.clusters
-    expected = one.recipe(one.asked, cluster)
+    question = make_question(**{"precision": "bf16", "gpus": "8"} | asked)
+    answered = estimate(question, prices(question), site(), detailed=False)
+    recipe = planned_of(json.loads(json.dumps(to_document(answered))), question.asked.precision, None).recipe
+    (cluster,) = question.clusters
+    expected = question.recipe(question.asked, cluster)
 
-    unused = {"lora_rank": not found.how.adapts, "trained_layers": found.how.trains != "last-layers"}
-    for field in fields(found):
+    unused = {"lora_rank": not recipe.how.adapts, "trained_layers": recipe.how.trains != "last-layers"}
+    for field in fields(recipe):
         if field.name not in (*NOT_OF_A_PLAN, "model", "global_batch", "lengths") and not unused.get(field.name):
-            assert getattr(found, field.name) == getattr(expected, field.name), field.name
-    assert found.model == replace(expected.model, evidence=None)
-    assert found.mean_len == pytest.approx(expected.mean_len)
+            assert getattr(recipe, field.name) == getattr(expected, field.name), field.name
+    assert recipe.model == replace(expected.model, evidence=None)
+    assert recipe.mean_len == pytest.approx(expected.mean_len)
 
 
 def test_adapters_of_fused_weights_are_counted_as_they_were_planned():
-    one = make_question(model="llama-3.1-8b", method="lora", gpus="1", precision="bf16", packed="yes", lora_rank="64")
-    answered = estimate(one, prices(one), site(), detailed=False)
+    question = make_question(
+        model="llama-3.1-8b", method="lora", gpus="1", precision="bf16", packed="yes", lora_rank="64"
+    )
+    answered = estimate(question, prices(question), site(), detailed=False)
     (plan,) = (plan for plan in answered.plans if plan.precision == "bf16")
     document = json.loads(json.dumps(to_document(answered)))
     assert plan.step_s is not None

@@ -113,10 +113,10 @@ def test_the_shape_of_a_model_that_the_catalogue_lacks_is_in_the_row_and_the_sam
     assert isinstance(run, PublishedRun)
     prepared = prepare_run(run)
     assert isinstance(prepared, Prepared)
-    found = prepared.recipe.model
+    shape = prepared.recipe.model
     for name in ("kind", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "gated_mlp", "experts"):
-        assert getattr(found, name) == getattr(model, name), name
-    assert found.params_total == pytest.approx(model.params_total, rel=0.001)
+        assert getattr(shape, name) == getattr(model, name), name
+    assert shape.params_total == pytest.approx(model.params_total, rel=0.001)
 
 
 def test_a_name_of_the_catalogue_says_the_shape_and_nothing_repeats_it():
@@ -245,10 +245,10 @@ def test_a_run_is_called_after_its_file(name, expected):
     assert row_id(name) == expected
 
 
-def run_as_planned(one: Question) -> tuple[Planned, dict[str, str]]:
+def run_as_planned(question: Question) -> tuple[Planned, dict[str, str]]:
     """The plan of a question, written and read back, and the row of a run that took exactly as long as planned."""
-    answered = estimate(one, prices(one), site(), detailed=False)
-    planned = planned_of(json.loads(json.dumps(to_document(answered))), one.asked.precision, None)
+    answered = estimate(question, prices(question), site(), detailed=False)
+    planned = planned_of(json.loads(json.dumps(to_document(answered))), question.asked.precision, None)
     step_s = planned.plan["step_s"]["total"]
     table = ["step,step_time_s", *(f"{step},{step_s:.12g}" for step in range(1, 21))]
     (row,) = compare(log_of(table), planned, Given()).row.lines
@@ -289,19 +289,19 @@ DEEPSEEK = {"model": "deepseek-v3", "gpus": "1024", "tokens": "100B"}
     ids=lambda value: " ".join(value.values()) or "as usual",
 )
 def test_a_run_exactly_as_planned_is_predicted_as_the_plan(asked, cells):
-    one = make_question(**{"precision": "bf16"} | asked)
-    planned, row = run_as_planned(one)
-    said = {name: row[name] for name in ("policy", "loss", "fused_loss", "attention", "mtp_layers") if name in row}
+    question = make_question(**{"precision": "bf16"} | asked)
+    planned, row = run_as_planned(question)
+    written = {name: row[name] for name in ("policy", "loss", "fused_loss", "attention", "mtp_layers") if name in row}
     run = parse_run({**row, "metric": "step_time_s"})
     assert isinstance(run, PublishedRun)
     prediction = predict(prepare_run(run))
     assert isinstance(prediction, Prediction)
-    (cluster,) = one.clusters
-    recipe, layouts = one.recipe(one.asked, cluster), Layouts.of(Layout(**planned.plan["layout"]))
+    (cluster,) = question.clusters
+    recipe, layouts = question.recipe(question.asked, cluster), Layouts.of(Layout(**planned.plan["layout"]))
     rates = resolve_rates(cluster, recipe).sample()
     plan = evaluate(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
 
-    assert said == cells
+    assert written == cells
     assert prediction.mid == pytest.approx(float(plan.step_s[0]), rel=1e-6)
     assert prediction.memory_gib * GIB == pytest.approx(memory_range_gib(plan.memory_bytes).mid * GIB, rel=1e-6)
 

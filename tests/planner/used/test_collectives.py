@@ -15,16 +15,16 @@ from planner.used.collectives import CollectiveUse, collectives_used
 from tests.planner.build import cluster, layout, layouts, recipe, settings_of_recipes
 
 
-def used(one, where, gpu: str = "h100-sxm5-80gb") -> dict[tuple[str, str], CollectiveUse]:
+def used(training, where, gpu: str = "h100-sxm5-80gb") -> dict[tuple[str, str], CollectiveUse]:
     machine = cluster(gpu)
-    rows = collectives_used(one, machine, Layouts.of(where), resolve_rates(machine, one))
+    rows = collectives_used(training, machine, Layouts.of(where), resolve_rates(machine, training))
     return {(row.item, row.carries if row.operation == "all_to_all" else row.operation): row for row in rows}
 
 
 def test_tensor_parallel_reductions_of_a_layer_are_counted_for_a_step():
-    one = recipe("llama-3.1-8b", sequence_parallel=False)
+    training = recipe("llama-3.1-8b", sequence_parallel=False)
     at = layouts(tp=8, grad_accum=4, micro_batch=2)
-    forward, reduce = collectives_used(one, cluster(), at, resolve_rates(cluster(), one))
+    forward, reduce = collectives_used(training, cluster(), at, resolve_rates(cluster(), training))
 
     assert (forward.carries, reduce.carries) == ("activations", "input_gradients")
     assert forward.per_step + reduce.per_step == 4 * 32 * 4  # micro-batches, layers, two forward and two backward
@@ -38,31 +38,31 @@ def test_tensor_parallel_reductions_of_a_layer_are_counted_for_a_step():
 
 
 def test_gradients_and_parameters_are_sent_in_buckets_between_nodes():
-    one = recipe("llama-3.1-8b")
-    rows = used(one, layout(dp=64, zero=1))
+    training = recipe("llama-3.1-8b")
+    rows = used(training, layout(dp=64, zero=1))
     reduce, gather = rows["dp_comm", "reduce_scatter"], rows["dp_comm", "all_gather"]
 
     assert (reduce.gpus, reduce.domains, reduce.per_step) == (64, 8, 126)  # a million parameters a rank each
-    assert reduce.message_bytes == pytest.approx(one.model.params_total * 4 / 126, rel=1e-4)
-    assert gather.message_bytes == pytest.approx(one.model.params_total * 2 / 126, rel=1e-4)
+    assert reduce.message_bytes == pytest.approx(training.model.params_total * 4 / 126, rel=1e-4)
+    assert gather.message_bytes == pytest.approx(training.model.params_total * 2 / 126, rel=1e-4)
     assert reduce.evidence.startswith("parameter:nic_efficiency")
     assert reduce.share_ratio + gather.share_ratio < 1  # the rest is compute that they slow
 
 
 def test_a_pipeline_sends_to_the_next_stage_for_every_micro_batch():
-    one = recipe("llama-3.1-8b", sequence_parallel=False)
-    send = used(one, layout(pp=4, grad_accum=8))["pp_comm", "send"]
+    training = recipe("llama-3.1-8b", sequence_parallel=False)
+    send = used(training, layout(pp=4, grad_accum=8))["pp_comm", "send"]
 
     assert (send.gpus, send.domains) == (2, 1)
     assert send.per_step == 2 * (8 + 4 - 1)  # forward and backward, filling the pipeline included
     assert send.message_bytes == pytest.approx(4096 * 4096 * 2, rel=1e-5)
-    interleaved = used(one, layout(pp=4, vp=2, grad_accum=8))["pp_comm", "send"]
+    interleaved = used(training, layout(pp=4, vp=2, grad_accum=8))["pp_comm", "send"]
     assert interleaved.per_step == 2 * (8 * 2 + 4 - 1)  # each of two chunks, and while the stages fill
 
 
 def test_keys_and_values_hide_behind_attention_and_are_listed_all_the_same():
-    one = recipe("llama-3.1-8b", seq_len=131072)
-    rows = used(one, layout(cp=8))
+    training = recipe("llama-3.1-8b", seq_len=131072)
+    rows = used(training, layout(cp=8))
 
     gather = rows["cp_comm", "all_gather"]
     assert gather.per_step == 2 * 32
@@ -72,8 +72,8 @@ def test_keys_and_values_hide_behind_attention_and_are_listed_all_the_same():
 
 
 def test_routed_tokens_are_exchanged_four_times_a_layer_and_experts_reduced_apart():
-    one = recipe("mixtral-8x7b")
-    rows = collectives_used(one, cluster(), layouts(dp=16, ep=8, zero=1), resolve_rates(cluster(), one))
+    training = recipe("mixtral-8x7b")
+    rows = collectives_used(training, cluster(), layouts(dp=16, ep=8, zero=1), resolve_rates(cluster(), training))
 
     exchange = next(row for row in rows if row.item == "ep_comm")
     assert (exchange.operation, exchange.gpus, exchange.per_step) == ("all_to_all", 8, 4 * 32)
@@ -82,8 +82,8 @@ def test_routed_tokens_are_exchanged_four_times_a_layer_and_experts_reduced_apar
 
 
 def test_experts_held_twice_by_tensor_parallel_ranks_are_listed_where_nothing_else_is_reduced():
-    one = recipe("mixtral-8x7b")
-    rows = collectives_used(one, cluster(), layouts(tp=8, ep=4), resolve_rates(cluster(), one))
+    training = recipe("mixtral-8x7b")
+    rows = collectives_used(training, cluster(), layouts(tp=8, ep=4), resolve_rates(cluster(), training))
 
     (reduce,) = [row for row in rows if row.item == "dp_comm"]
     assert (reduce.operation, reduce.carries, reduce.gpus) == ("all_reduce", "expert_gradients", 2)
@@ -99,8 +99,8 @@ def test_copies_of_the_sharded_states_reduce_their_shards():
 
 
 def test_a_convolutional_network_reduces_its_gradients():
-    one = recipe(load_image_models()["resnet50"], seq_len=1)
-    (reduce,) = used(one, layout(dp=16)).values()
+    training = recipe(load_image_models()["resnet50"], seq_len=1)
+    (reduce,) = used(training, layout(dp=16)).values()
 
     assert (reduce.item, reduce.operation, reduce.gpus, reduce.domains) == ("dp_comm", "all_reduce", 16, 2)
     assert reduce.message_bytes == pytest.approx(25.557e6 * 4, rel=1e-3)  # He et al. 2015: 25.6 M parameters
@@ -113,10 +113,10 @@ def test_one_gpu_sends_nothing():
 
 @given(settings_of_recipes())
 def test_what_is_listed_adds_up_to_the_items_of_the_step(setting):
-    one, where, machine = setting
-    at, rates = Layouts.of(where), resolve_rates(machine, one)
-    rows = collectives_used(one, machine, at, rates)
-    step = step_times(one, machine, at, rates.sample())
+    training, where, machine = setting
+    at, rates = Layouts.of(where), resolve_rates(machine, training)
+    rows = collectives_used(training, machine, at, rates)
+    step = step_times(training, machine, at, rates.sample())
 
     shares: dict[str, float] = defaultdict(float)
     for row in rows:

@@ -12,11 +12,11 @@ AT = layouts(tp=1, micro_batch=1)
 
 
 def test_the_products_of_a_layer_add_up_to_the_time_of_its_products():
-    one = recipe("llama-3.1-8b")
-    rates, work = mid_rates(one, cluster()), count_work(recipe("llama-3.1-8b"), AT)
-    used = products_used(one, AT, rates)
+    training = recipe("llama-3.1-8b")
+    rates, work = mid_rates(training, cluster()), count_work(recipe("llama-3.1-8b"), AT)
+    used = products_used(training, AT, rates)
 
-    layer = product_times(work.dense_layer, one, rates)
+    layer = product_times(work.dense_layer, training, rates)
     assert sum(use.step_s for use in used if use.where == "layer") == pytest.approx(float(layer.total[0]), rel=1e-5)
     assert [(use.m, use.n, use.k) for use in used] == [
         # queries, keys and values; output; gate and up; down; output layer over 128 256 tokens
@@ -27,14 +27,16 @@ def test_the_products_of_a_layer_add_up_to_the_time_of_its_products():
 
 
 def test_a_product_that_nobody_measured_names_no_source():
-    one = recipe(policy="fp16")
+    training = recipe(policy="fp16")
 
-    assert {use.evidence for use in products_used(one, AT, mid_rates(one, cluster("v100-sxm2-32gb")))} == {None}
+    used = products_used(training, AT, mid_rates(training, cluster("v100-sxm2-32gb")))
+
+    assert {use.evidence for use in used} == {None}
 
 
 def test_the_attention_kernel_shows_its_shape_rate_and_source():
-    one = recipe("llama-3.1-8b", seq_len=8192)
-    used = attention_used(one, layouts(tp=2, cp=2, micro_batch=3), mid_rates(one, cluster()))
+    training = recipe("llama-3.1-8b", seq_len=8192)
+    used = attention_used(training, layouts(tp=2, cp=2, micro_batch=3), mid_rates(training, cluster()))
 
     assert used is not None
     assert (used.heads, used.head_dim, used.length, used.chunks) == (48, 128, 4096, 2)
@@ -54,19 +56,19 @@ def test_attention_names_no_source_where_nobody_measured_it_and_no_kernel_where_
 
 def test_a_model_that_only_scans_has_no_kernel_and_no_product_of_attention():
     linear = LinearAttention(layers=2, key_heads=2, key_dim=64, value_heads=16, value_dim=64)
-    one = recipe(shape(layers=2, attention_layers=0, linear=linear))
-    rates = mid_rates(one, cluster())
+    training = recipe(shape(layers=2, attention_layers=0, linear=linear))
+    rates = mid_rates(training, cluster())
 
-    assert attention_used(one, AT, rates) is None
+    assert attention_used(training, AT, rates) is None
     # into and out of the scan; gate and up; down
-    assert [(use.n, use.k, use.count) for use in products_used(one, AT, rates)][:4] == [
+    assert [(use.n, use.k, use.count) for use in products_used(training, AT, rates)][:4] == [
         (2 * 1024 + 2 * 128 + 16, 1024, 1), (1024, 1024, 1), (2 * 2816, 1024, 1), (1024, 2816, 1),
     ]  # fmt: skip
 
 
 def test_layers_with_experts_are_listed_apart_with_their_number_on_the_gpu():
-    one = recipe("mixtral-8x7b")
-    used = products_used(one, AT, mid_rates(one, cluster()))
+    training = recipe("mixtral-8x7b")
+    used = products_used(training, AT, mid_rates(training, cluster()))
 
     assert {use.where for use in used} == {"moe_layer", "head"}
     assert max(use.count for use in used) == 8
@@ -75,18 +77,18 @@ def test_layers_with_experts_are_listed_apart_with_their_number_on_the_gpu():
 def test_fp8_gains_on_large_products_of_a_hopper_and_says_from_which_size_on():
     fp8 = recipe(policy="fp8")
     rates = mid_rates(fp8, cluster())
-    found = gain_of_narrow(fp8, rates, products_used(fp8, AT, rates))
+    gain = gain_of_narrow(fp8, rates, products_used(fp8, AT, rates))
 
-    assert found is not None
-    assert (found.n, found.k) == (28672, 4096)  # the longest: gate and up
-    assert 1.2 < found.gain_ratio < 2.0  # FP8 doubles the peak; casts take some of it
-    assert found.pays_from_hidden is not None
-    assert found.pays_from_hidden < 4096
+    assert gain is not None
+    assert (gain.n, gain.k) == (28672, 4096)  # the longest: gate and up
+    assert 1.2 < gain.gain_ratio < 2.0  # FP8 doubles the peak; casts take some of it
+    assert gain.pays_from_hidden is not None
+    assert gain.pays_from_hidden < 4096
 
 
 @pytest.mark.parametrize(("gpu", "policy"), [("h100-sxm5-80gb", "bf16"), ("mi300x-192gb", "fp8")])
 def test_there_is_nothing_to_say_of_a_gain_without_narrow_products_or_without_measurements(gpu, policy):
-    one = recipe(policy=policy)
-    rates = mid_rates(one, cluster(gpu))
+    training = recipe(policy=policy)
+    rates = mid_rates(training, cluster(gpu))
 
-    assert gain_of_narrow(one, rates, products_used(one, AT, rates)) is None
+    assert gain_of_narrow(training, rates, products_used(training, AT, rates)) is None

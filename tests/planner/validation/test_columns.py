@@ -95,9 +95,9 @@ def as_run(**cells: str) -> PublishedRun:
     ],
 )
 def test_a_row_is_predicted_as_the_one_that_says_the_same_in_known_words(written, known):
-    one, other = (prepare_run(as_run(**cells)) for cells in (written, known))
+    read, expected = (prepare_run(as_run(**cells)) for cells in (written, known))
 
-    assert (one.recipe, one.layouts.at(0), one.filled) == (other.recipe, other.layouts.at(0), other.filled)
+    assert (read.recipe, read.layouts.at(0), read.filled) == (expected.recipe, expected.layouts.at(0), expected.filled)
 
 
 def test_words_that_say_nothing_are_named_with_their_rows():

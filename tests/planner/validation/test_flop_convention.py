@@ -63,23 +63,23 @@ def test_an_fp8_mfu_against_989_is_over_the_bf16_peak():
 def test_eight_n_is_four_thirds_of_the_layers_without_attention_and_output_layer():
     # Llama 3 8B: 32 layers of 4096 x (2 x 4096 + 2 x 1024) for attention and 3 x 4096 x 14336 for the feed-forward
     layers = 32 * (4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336)
-    one = recipe("llama-3-8b", 8192)
+    training = recipe("llama-3-8b", 8192)
 
     assert layers == 6_979_321_856
-    assert counted_flop_per_token("8N only (recompute counted)", one, "full") == pytest.approx(8 * layers)
-    assert counted_flop_per_token("8N only (recompute counted)", one, "none") == pytest.approx(6 * layers)
-    assert counted_flop_per_token("6N, logits excluded", one, "full") == pytest.approx(6 * layers)
+    assert counted_flop_per_token("8N only (recompute counted)", training, "full") == pytest.approx(8 * layers)
+    assert counted_flop_per_token("8N only (recompute counted)", training, "none") == pytest.approx(6 * layers)
+    assert counted_flop_per_token("6N, logits excluded", training, "full") == pytest.approx(6 * layers)
     assert not counts_parameters_only("6N + attention")
 
 
 def test_the_output_layer_is_not_recomputed():
-    one = recipe("llama-3-8b", 8192)
+    training = recipe("llama-3-8b", 8192)
     head = 6 * 4096 * 128_256
-    plain, again = (counted_flop_per_token(HARDWARE, one, kind) for kind in ("none", "full"))
+    plain, recomputed = (counted_flop_per_token(HARDWARE, training, kind) for kind in ("none", "full"))
 
-    assert (again - head) / (plain - head) == pytest.approx(4 / 3)
-    assert counted_flop_per_token(HARDWARE, one, "selective") == plain
-    half = counted_flop_per_token(HARDWARE, one, "every-2")  # half of the layers are run again
+    assert (recomputed - head) / (plain - head) == pytest.approx(4 / 3)
+    assert counted_flop_per_token(HARDWARE, training, "selective") == plain
+    half = counted_flop_per_token(HARDWARE, training, "every-2")  # half of the layers are run again
     assert (half - head) / (plain - head) == pytest.approx(7 / 6)
 
 

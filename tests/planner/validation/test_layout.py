@@ -6,8 +6,8 @@ from planner.validation.runs import PublishedRun, parse_run
 from planner.validation.setup import Prepared, prepare_run
 
 
-def texts(found: Prepared) -> list[str]:
-    return [default.text for default in found.filled]
+def texts(ready: Prepared) -> list[str]:
+    return [default.text for default in ready.filled]
 
 
 def run(**cells: str) -> PublishedRun:
@@ -16,50 +16,51 @@ def run(**cells: str) -> PublishedRun:
         "seq_len": "8192", "global_batch_seqs": "128", "micro_batch": "1", "tp": "4", "pp": "4", "act_ckpt": "none",
         "framework": "NeMo 24.07", "metric": "step_time_s",
     }  # fmt: skip
-    found = parse_run(row | cells)
-    assert isinstance(found, PublishedRun)
-    return found
+    parsed = parse_run(row | cells)
+    assert isinstance(parsed, PublishedRun)
+    return parsed
 
 
 def prepared(**cells: str) -> Prepared:
-    found = prepare_run(run(**cells))
-    assert isinstance(found, Prepared), found
-    return found
+    ready = prepare_run(run(**cells))
+    assert isinstance(ready, Prepared), ready
+    return ready
 
 
 def test_a_stated_layout_is_taken_as_it_stands():
-    one = prepared(cp="2", vp="5").layouts.at(0)
+    layout = prepared(cp="2", vp="5").layouts.at(0)
 
     # 64 / (4 x 4 x 2) = 2 ranks; 128 / 2 / 1 = 64 micro-batches
-    assert (one.tp, one.pp, one.vp, one.cp, one.dp, one.micro_batch, one.grad_accum) == (4, 4, 5, 2, 2, 1, 64)
+    assert (layout.tp, layout.pp, layout.vp, layout.cp, layout.dp) == (4, 4, 5, 2, 2)
+    assert (layout.micro_batch, layout.grad_accum) == (1, 64)
 
 
 def test_micro_batches_that_do_not_divide_are_split_evenly():
     # Composer: 20 sequences per GPU in steps of 8 are three micro-batches, here of 7
-    found = prepared(
+    ready = prepared(
         tp="1", pp="1", n_gpus="8", global_batch_seqs="160", micro_batch="8", model="MPT-1b", seq_len="2048",
         framework="llm-foundry/Composer (PyTorch FSDP)",
     )  # fmt: skip
-    one = found.layouts.at(0)
+    layout = ready.layouts.at(0)
 
-    assert (one.dp, one.micro_batch, one.grad_accum) == (8, 7, 3)
-    assert found.batch_scale == pytest.approx(160 / 168)
+    assert (layout.dp, layout.micro_batch, layout.grad_accum) == (8, 7, 3)
+    assert ready.batch_scale == pytest.approx(160 / 168)
 
 
 def test_torchtitan_s_local_batch_is_cut_into_as_many_micro_batches_as_there_are_stages():
     # torchtitan, `pipeline_parallel_microbatches`: the number of pipeline stages if unspecified
-    found = prepared(framework="torchtitan", micro_batch="16", grad_accum="1", global_batch_seqs="64", act_ckpt="full")
-    one = found.layouts.at(0)
+    ready = prepared(framework="torchtitan", micro_batch="16", grad_accum="1", global_batch_seqs="64", act_ckpt="full")
+    layout = ready.layouts.at(0)
 
-    assert (one.pp, one.micro_batch, one.grad_accum) == (4, 4, 4)
-    assert "micro_batch: 4, the pipeline splits the local batch of 16" in texts(found)
+    assert (layout.pp, layout.micro_batch, layout.grad_accum) == (4, 4, 4)
+    assert "micro_batch: 4, the pipeline splits the local batch of 16" in texts(ready)
 
 
 def test_what_is_left_open_is_chosen_by_the_search_and_named():
-    found = prepared(tp="", pp="", micro_batch="")
+    ready = prepared(tp="", pp="", micro_batch="")
 
-    assert any(note.startswith("tp, pp, micro_batch: chosen by the layout search") for note in texts(found))
-    assert found.layouts.at(0).gpus == 64
+    assert any(note.startswith("tp, pp, micro_batch: chosen by the layout search") for note in texts(ready))
+    assert ready.layouts.at(0).gpus == 64
 
 
 def test_a_run_that_names_fsdp_and_no_split_of_layers_has_none():
@@ -98,30 +99,30 @@ MEGATRON = {
     ],
 )
 def test_a_default_of_sharding_that_does_not_fit_is_taken_for_the_least_that_does(changes, zero, item):
-    found = prepared(**MEGATRON | changes)
+    ready = prepared(**MEGATRON | changes)
 
-    assert found.layouts.at(0).zero == zero
-    assert [text for text in texts(found) if text.startswith("zero")] == ([item] if item else [])
+    assert ready.layouts.at(0).zero == zero
+    assert [text for text in texts(ready) if text.startswith("zero")] == ([item] if item else [])
 
 
 def test_a_layout_that_contradicts_the_gpus_is_refused_with_the_figures():
-    found = prepare_run(replace(run(), n_gpus=60))
+    refused = prepare_run(replace(run(), n_gpus=60))
 
-    assert getattr(found, "reason", "") == "layout: tp x pp x cp = 16 does not divide 60 GPUs"
+    assert getattr(refused, "reason", "") == "layout: tp x pp x cp = 16 does not divide 60 GPUs"
 
 
 def test_a_default_of_checkpointing_that_cannot_fit_is_taken_for_full():
     # 65 536 tokens of an 8B model on 4 GPUs: selective checkpointing, torchtitan's default, would take 240 GiB
     large = {"tp": "1", "pp": "1", "n_gpus": "4", "micro_batch": "32", "global_batch_seqs": "128", "seq_len": "2048"}
     titan = {"framework": "torchtitan", "model": "Llama3-8B", "vp": "", "cp": "", **large}
-    open_one, said = prepared(**titan, act_ckpt=""), prepared(**titan, act_ckpt="selective")
+    open_one, stated = prepared(**titan, act_ckpt=""), prepared(**titan, act_ckpt="selective")
 
     assert open_one.layouts.at(0).act_ckpt == "full"
     kept = [text for text in texts(open_one) if text.startswith("act_ckpt")]
     assert kept == [
         "act_ckpt: full, for the framework's default does not fit"
     ]  # and nothing of the default it replaced
-    assert said.layouts.at(0).act_ckpt == "selective"
+    assert stated.layouts.at(0).act_ckpt == "selective"
 
 
 def test_a_single_gpu_shards_nothing_unless_its_policy_computes_with_gathered_copies():

@@ -13,9 +13,9 @@ def run(**more: object) -> PublishedRun:
     return PublishedRun(**({"id": "x", "metric": "energy_mwh", "gpu": "b200-sxm-180gb"} | more))  # type: ignore[arg-type]
 
 
-def filled_of(one: PublishedRun) -> list[str]:
+def filled_of(published: PublishedRun) -> list[str]:
     filled = Filled()
-    note_meter(one, filled)
+    note_meter(published, filled)
     return [default.text for default in filled]
 
 
@@ -39,6 +39,6 @@ def test_a_limit_that_leaves_nothing_to_train_with_is_refused_and_a_higher_one_i
     ],
 )
 def test_energy_of_which_a_row_says_no_more_is_metered_at_the_building(cells, scope, pue, noted):
-    one = run(**cells)
+    published = run(**cells)
 
-    assert (scope_of(one), pue_of(one), filled_of(one)) == (scope, pue, noted)
+    assert (scope_of(published), pue_of(published), filled_of(published)) == (scope, pue, noted)

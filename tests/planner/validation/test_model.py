@@ -6,9 +6,9 @@ from planner.validation.runs import PublishedRun, parse_run
 
 
 def run(**cells: str) -> PublishedRun:
-    found = parse_run({"id": "x", "gpu": "h100-sxm5-80gb", "metric": "step_time_s", "family": "dense"} | cells)
-    assert isinstance(found, PublishedRun)
-    return found
+    parsed = parse_run({"id": "x", "gpu": "h100-sxm5-80gb", "metric": "step_time_s", "family": "dense"} | cells)
+    assert isinstance(parsed, PublishedRun)
+    return parsed
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ def run(**cells: str) -> PublishedRun:
     ],
 )
 def test_a_model_s_name_is_found_without_its_trailing_words(name, expected):
-    found = catalogue_model(name)
+    model = catalogue_model(name)
 
-    assert found is not None
-    assert found.name == expected
+    assert model is not None
+    assert model.name == expected
 
 
 def test_a_name_that_the_catalogue_lacks_is_none():
@@ -120,10 +120,10 @@ def test_half_of_an_encoder_decoder_s_layers_look_at_the_encoder():
 def test_experts_without_a_stated_choice_are_chosen_in_twos():
     cells = {"model": "our own", "n_layers": "4", "hidden": "1024", "n_heads": "8", "ffn_hidden": "3584"}
     two = model_of(run(**cells, n_experts="8"), Filled())
-    one = model_of(run(**cells, n_experts="8", top_k="1", expert_ffn="512"), Filled())
+    stated = model_of(run(**cells, n_experts="8", top_k="1", expert_ffn="512"), Filled())
 
     assert (two.experts, two.top_k, two.expert_ffn) == (8, 2, 3584)
-    assert (one.top_k, one.expert_ffn) == (1, 512)
+    assert (stated.top_k, stated.expert_ffn) == (1, 512)
 
 
 def test_a_proxy_of_a_model_with_dense_layers_keeps_at_least_one_of_experts():

@@ -31,9 +31,9 @@ def test_every_speed_means_the_same_model_flop(metric, convention):
     run = prepared(metric, act_ckpt="full", flops_convention=convention)
     speed = predict_prepared(prepared("tokens_per_s_per_gpu", act_ckpt="full")).mid * flop_of(run.recipe)
 
-    found = model_flop_per_s(run, predict_prepared(run).mid)
+    flop_per_s = model_flop_per_s(run, predict_prepared(run).mid)
 
-    goodput = found / speed
+    goodput = flop_per_s / speed
     assert 0.85 < goodput < 1.0 if metric in ("gpu_hours", "time_to_train_min") else goodput == pytest.approx(1.0)
 
 

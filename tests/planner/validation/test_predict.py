@@ -30,9 +30,9 @@ DRAWS = Draws(count=101, seed=1)
 def prepared(metric: str, **cells: str) -> Prepared:
     run = parse_run(ROW | {"metric": metric} | cells)
     assert isinstance(run, PublishedRun), run
-    found = prepare_run(run)
-    assert isinstance(found, Prepared), found
-    return found
+    ready = prepare_run(run)
+    assert isinstance(ready, Prepared), ready
+    return ready
 
 
 def mid(metric: str, **cells: str) -> float:
@@ -93,24 +93,24 @@ def test_peak_memory_grows_from_allocated_to_reserved_to_the_device():
 
 
 def test_a_configuration_that_is_far_too_large_does_not_fit():
-    one = predict_prepared(prepared("peak_mem_gib", model="Llama3-70B", n_gpus="8", cp="1", global_batch_seqs="8"))
+    large = predict_prepared(prepared("peak_mem_gib", model="Llama3-70B", n_gpus="8", cp="1", global_batch_seqs="8"))
     small = predict_prepared(prepared("peak_mem_gib", act_ckpt="full"))
 
-    assert not one.fits
-    assert one.memory_filling_ratio > 1.5
+    assert not large.fits
+    assert large.memory_filling_ratio > 1.5
     assert small.fits
 
 
 def test_the_probability_of_fitting_is_that_of_the_drawn_peak_against_what_the_gpu_offers():
     sizes = [predict_prepared(prepared("peak_mem_gib", micro_batch=n, global_batch_seqs=n), DRAWS)
              for n in ("1", "2", "4", "256")]  # fmt: skip
-    chances = [one.fits_probability for one in sizes]
+    chances = [prediction.fits_probability for prediction in sizes]
     drawn = sizes[1].values  # of the device: what the driver shows
 
     assert chances == sorted(chances, reverse=True)
     assert chances[-1] < 0.01
     assert chances[1] == pytest.approx(np.mean(drawn <= 81559 / 1024 - 0.55))  # 81,559 MiB less the driver's 0.55 GiB
-    assert all(one.fits == (one.fits_probability > 0.5) for one in sizes)
+    assert all(prediction.fits == (prediction.fits_probability > 0.5) for prediction in sizes)
 
 
 def test_the_probability_of_fitting_does_not_depend_on_the_metric_of_the_row():
@@ -120,50 +120,50 @@ def test_the_probability_of_fitting_does_not_depend_on_the_metric_of_the_row():
 
 
 def test_a_range_holds_its_mid_and_is_the_draws_quantiles():
-    found = predict_prepared(prepared("step_time_s"), DRAWS)
+    prediction = predict_prepared(prepared("step_time_s"), DRAWS)
 
-    assert found.low < found.mid < found.high
-    assert found.values.shape == (101,)
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(found.values, [0.05, 0.95])))
-    assert found.width_ratio == pytest.approx((found.high - found.low) / found.mid)
+    assert prediction.low < prediction.mid < prediction.high
+    assert prediction.values.shape == (101,)
+    assert (prediction.low, prediction.high) == pytest.approx(tuple(np.quantile(prediction.values, [0.05, 0.95])))
+    assert prediction.width_ratio == pytest.approx((prediction.high - prediction.low) / prediction.mid)
 
 
 def test_without_draws_the_range_is_a_point():
-    found = predict_prepared(prepared("step_time_s"))
+    prediction = predict_prepared(prepared("step_time_s"))
 
-    assert found.low == found.mid == found.high
+    assert prediction.low == prediction.mid == prediction.high
 
 
 def test_the_prediction_is_the_planner_s_own_evaluation():
-    one = prepared("step_time_s")
-    rates = resolve_rates(one.cluster, one.recipe).sample()
-    direct = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    ready = prepared("step_time_s")
+    rates = resolve_rates(ready.cluster, ready.recipe).sample()
+    direct = evaluate(ready.recipe, ready.cluster, ready.layouts, rates, NO_PRICES, ready.tokens)
 
-    assert predict_prepared(one).mid == pytest.approx(float(direct.step_s[0]))
+    assert predict_prepared(ready).mid == pytest.approx(float(direct.step_s[0]))
 
 
 def test_nothing_but_the_configuration_decides():
-    one = prepared("step_time_s")
-    other = replace(one, run=replace(one.run, id="y", tier="C", flag="odd", pair="p", series="s", group="memory"))
-    found: list[Prediction] = [predict_prepared(one), predict_prepared(other)]
+    ready = prepared("step_time_s")
+    other = replace(ready, run=replace(ready.run, id="y", tier="C", flag="odd", pair="p", series="s", group="memory"))
+    predictions: list[Prediction] = [predict_prepared(ready), predict_prepared(other)]
 
-    assert found[0].mid == found[1].mid
+    assert predictions[0].mid == predictions[1].mid
 
 
 def test_a_rejected_row_stays_rejected_and_a_prepared_one_is_predicted():
     refused = Rejected(id="x", reason="seq_len: blank")
-    one = prepared("step_time_s")
-    found = predict(one)
+    ready = prepared("step_time_s")
+    prediction = predict(ready)
 
     assert predict(refused) is refused
-    assert isinstance(found, Prediction)
-    assert found.mid == predict_prepared(one).mid
+    assert isinstance(prediction, Prediction)
+    assert prediction.mid == predict_prepared(ready).mid
 
 
 def beside() -> tuple[float, float]:
     """Watts of host and network per GPU at mid."""
-    one = prepared("energy_mwh")
-    rates = resolve_rates(one.cluster, one.recipe).sample()
+    ready = prepared("energy_mwh")
+    rates = resolve_rates(ready.cluster, ready.recipe).sample()
     return float(rates.host_power_w), float(rates.network_power_w)
 
 
@@ -179,8 +179,8 @@ def test_each_scope_adds_one_part_to_the_one_before():
 
 
 def test_what_is_metered_without_the_work_is_idle_gpus_and_their_hosts():
-    one = prepared("energy_mwh")
-    idle_w = float(resolve_rates(one.cluster, one.recipe).sample().power_idle_w)
+    ready = prepared("energy_mwh")
+    idle_w = float(resolve_rates(ready.cluster, ready.recipe).sample().power_idle_w)
 
     expected = mid("gpu_hours") * (idle_w + beside()[0]) / 1e6
     assert mid("energy_mwh", energy_scope="idle") == pytest.approx(expected)
@@ -196,15 +196,16 @@ def test_a_node_s_meter_reads_the_gpus_of_one_node_and_their_host(gpus, in_node)
 
 
 def test_memory_is_what_the_source_s_counter_counts_in_gib():
-    one = prepared("peak_mem_gib")
-    rates = resolve_rates(one.cluster, one.recipe).sample()
-    items = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens).memory
-    found = predict_prepared(one)
+    ready = prepared("peak_mem_gib")
+    rates = resolve_rates(ready.cluster, ready.recipe).sample()
+    items = evaluate(ready.recipe, ready.cluster, ready.layouts, rates, NO_PRICES, ready.tokens).memory
+    prediction = predict_prepared(ready)
 
     for kind, taken in (("allocated", items.allocated), ("reserved", items.reserved), ("device", items.total)):
         assert mid("peak_mem_gib", mem_kind=kind) == pytest.approx(float(taken[0]) / 1024**3)
-    assert found.memory_gib == pytest.approx(float(items.total[0]) / 1024**3)
-    assert found.memory_filling_ratio == pytest.approx(found.memory_gib / (81559 / 1024))  # 81 559 MiB: driver
+    assert prediction.memory_gib == pytest.approx(float(items.total[0]) / 1024**3)
+    # 81 559 MiB: driver
+    assert prediction.memory_filling_ratio == pytest.approx(prediction.memory_gib / (81559 / 1024))
 
 
 STATED = {"attention": "flash", "zero_or_fsdp_stage": "zero-1", "n_layers": "32", "hidden": "4096", "n_heads": "32"}

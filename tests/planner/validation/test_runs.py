@@ -20,9 +20,9 @@ ROW = {
 
 
 def reason(**cells: str) -> str:
-    found = parse_run(ROW | cells)
-    assert isinstance(found, Rejected)
-    return found.reason
+    rejected = parse_run(ROW | cells)
+    assert isinstance(rejected, Rejected)
+    return rejected.reason
 
 
 def test_a_row_becomes_a_typed_run():
@@ -145,10 +145,10 @@ def test_a_metric_in_an_unknown_unit_is_refused_with_the_known_ones():
 
 
 def test_a_row_without_a_gpu_or_an_id_is_refused_by_its_line():
-    found = parse_run(ROW | {"id": "", "gpu": ""}, line=7)
+    rejected = parse_run(ROW | {"id": "", "gpu": ""}, line=7)
 
-    assert isinstance(found, Rejected)
-    assert (found.id, found.reason) == ("line 7", "gpu: blank")
+    assert isinstance(rejected, Rejected)
+    assert (rejected.id, rejected.reason) == ("line 7", "gpu: blank")
 
 
 def test_an_out_of_memory_statement_is_an_answer_without_a_value():

@@ -57,11 +57,11 @@ def test_rows_of_one_series_weigh_as_much_as_one_row():
 def test_a_series_that_misses_does_not_outvote_single_rows():
     misses = [scored(100.0, 150.0, id=f"m{i}", series="s") for i in range(9)]
     hits = [scored(100.0, 101.0, id=f"h{i}") for i in range(3)]
-    found = summarize([*misses, *hits])
+    summary = summarize([*misses, *hits])
 
-    assert found.n == 12
-    assert found.median_abs_error == pytest.approx(0.01)
-    assert found.coverage == pytest.approx(0.75)
+    assert summary.n == 12
+    assert summary.median_abs_error == pytest.approx(0.01)
+    assert summary.coverage == pytest.approx(0.75)
 
 
 def test_flagged_and_skipped_rows_are_not_scored():
@@ -83,29 +83,29 @@ def test_a_weighted_median_of_equal_weights_is_the_median():
 def test_a_pair_goes_from_the_wider_precision_and_reads_as_a_speed_up():
     wide = scored(100.0, 100.0, id="w", pair="p", precision="bf16")
     narrow = scored(150.0, 130.0, id="n", pair="p", precision="fp8")
-    (found,) = score_pairs([narrow, wide])
+    (pair,) = score_pairs([narrow, wide])
 
-    assert (found.frm, found.to, found.ids) == ("bf16", "fp8", ("w", "n"))
-    assert found.published_ratio == pytest.approx(1.5)
-    assert found.mid == pytest.approx(1.3)
-    assert found.error_ratio == pytest.approx(1.3 / 1.5 - 1)
+    assert (pair.frm, pair.to, pair.ids) == ("bf16", "fp8", ("w", "n"))
+    assert pair.published_ratio == pytest.approx(1.5)
+    assert pair.mid == pytest.approx(1.3)
+    assert pair.error_ratio == pytest.approx(1.3 / 1.5 - 1)
 
 
 def test_step_times_are_turned_over():
     wide = scored(3.0, 3.0, id="w", pair="p", precision="fp32", metric="step_time_s")
     narrow = scored(1.0, 1.5, id="n", pair="p", precision="fp16", metric="step_time_s")
-    (found,) = score_pairs([wide, narrow])
+    (pair,) = score_pairs([wide, narrow])
 
-    assert found.published_ratio == pytest.approx(3.0)
-    assert found.mid == pytest.approx(2.0)
+    assert pair.published_ratio == pytest.approx(3.0)
+    assert pair.mid == pytest.approx(2.0)
 
 
 def test_the_draws_of_a_pair_are_common_so_that_its_range_is_narrow():
-    (found,) = score_pairs(
+    (pair,) = score_pairs(
         [scored(1.0, 1.0, id="w", pair="p", precision="bf16"), scored(1.0, 2.0, id="n", pair="p", precision="fp8")]
     )
 
-    assert found.low == found.mid == found.high == pytest.approx(2.0)
+    assert pair.low == pair.mid == pair.high == pytest.approx(2.0)
 
 
 def test_two_rows_of_one_precision_or_two_metrics_are_no_pair():
@@ -162,14 +162,14 @@ def test_a_summary_s_figures_are_those_of_its_rows():
     # each range is +-10 % of its mid; the middles of the ten weights lie at 5, 15 ... 95 %
     mids = (70.0, 90.0, 100.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0, 170.0)
     rows = [scored(100.0, mid, id=str(mid)) for mid in mids]
-    found = summarize(rows)
+    summary = summarize(rows)
 
-    assert found.n == 10
-    assert found.median_abs_error == pytest.approx(0.30)  # of 0, 10, 10, 20, 30, 30, 40, 50, 60, 70 %
-    assert found.p90_abs_error == pytest.approx(0.65)
-    assert found.bias == pytest.approx(0.25)  # of -30, -10, 0, 10, 20, 30, 40, 50, 60, 70 %
-    assert found.coverage == pytest.approx(2 / 10)  # 90 to 110 and 99 to 121 hold 100, 81 to 99 does not
-    assert found.median_width == pytest.approx(0.2)
+    assert summary.n == 10
+    assert summary.median_abs_error == pytest.approx(0.30)  # of 0, 10, 10, 20, 30, 30, 40, 50, 60, 70 %
+    assert summary.p90_abs_error == pytest.approx(0.65)
+    assert summary.bias == pytest.approx(0.25)  # of -30, -10, 0, 10, 20, 30, 40, 50, 60, 70 %
+    assert summary.coverage == pytest.approx(2 / 10)  # 90 to 110 and 99 to 121 hold 100, 81 to 99 does not
+    assert summary.median_width == pytest.approx(0.2)
 
 
 def test_quantiles_lie_halfway_between_the_weights():
@@ -195,9 +195,9 @@ def test_five_percent_below_the_memory_a_published_failure_is_no_wrong_verdict(f
 
 def ready(model: str) -> Prepared:
     run = replace(RUN, model=model, n_gpus=8, seq_len=2048, global_batch_seqs=8, micro_batch=1, tp=1, pp=1)
-    found = prepare_run(run)
-    assert isinstance(found, Prepared), found
-    return found
+    prepared = prepare_run(run)
+    assert isinstance(prepared, Prepared), prepared
+    return prepared
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_groups_are_scored_apart_the_largest_first():
         replace(scored(100.0, 120.0, id="c"), prepared=small),
         replace(scored(100.0, 900.0, id="d", flag="odd"), prepared=large),
     ]
-    found = summarize_by(rows, size_class)
+    summaries = summarize_by(rows, size_class)
 
-    assert [(name, one.n, one.bias) for name, one in found.items()] == [
+    assert [(name, summary.n, summary.bias) for name, summary in summaries.items()] == [
         ("under 1B", 2, pytest.approx(0.2)), ("200B and more", 1, pytest.approx(0.1))
     ]  # fmt: skip

@@ -16,17 +16,17 @@ BERT = {
 def prepared(**cells: str) -> Prepared:
     run = parse_run(BERT | cells)
     assert isinstance(run, PublishedRun), run
-    found = prepare_run(run)
-    assert isinstance(found, Prepared), found
-    return found
+    ready = prepare_run(run)
+    assert isinstance(ready, Prepared), ready
+    return ready
 
 
 def reason(**cells: str) -> str:
     run = parse_run(BERT | cells)
     assert isinstance(run, PublishedRun), run
-    found = prepare_run(run)
-    assert isinstance(found, Rejected), found
-    return word(found.reason)
+    refused = prepare_run(run)
+    assert isinstance(refused, Rejected), refused
+    return word(refused.reason)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_a_row_that_lacks_what_is_needed_is_refused_with_the_reason(cells, expec
     assert expected in reason(**cells)
 
 
-def texts(found: Prepared) -> list[str]:
-    return [default.text for default in found.filled]
+def texts(ready: Prepared) -> list[str]:
+    return [default.text for default in ready.filled]
 
 
 def test_what_is_filled_in_is_listed():
-    found = prepared(gpus_per_node="", framework="", act_ckpt="")
+    ready = prepared(gpus_per_node="", framework="", act_ckpt="")
 
-    assert "gpus_per_node: 8" in texts(found)
-    assert "act_ckpt: the least that fits" in texts(found)
-    assert "stack: typical" in texts(found)
+    assert "gpus_per_node: 8" in texts(ready)
+    assert "act_ckpt: the least that fits" in texts(ready)
+    assert "stack: typical" in texts(ready)
 
 
 def test_runs_of_one_layout_share_it_and_none_keeps_the_layouts_that_were_searched():
@@ -108,25 +108,25 @@ def test_a_gpu_before_ampere_has_no_fused_attention_unless_it_is_said():
 
 def test_optimizer_offload_fused_loss_and_update_in_backward_of_the_row_are_used():
     plain = prepared().recipe
-    said = prepared(optimizer="adamw-8bit", offload="optimizer", fused_loss="y", in_backward="yes").recipe
+    stated = prepared(optimizer="adamw-8bit", offload="optimizer", fused_loss="y", in_backward="yes").recipe
 
     assert (plain.optimizer.id, plain.offload, plain.chunked_loss, plain.update_in_backward) == (
         "lamb", "none", False, False
     )  # fmt: skip
-    assert (said.optimizer.id, said.offload, said.chunked_loss, said.update_in_backward) == (
+    assert (stated.optimizer.id, stated.offload, stated.chunked_loss, stated.update_in_backward) == (
         "adamw-8bit", "optimizer", True, True
     )  # fmt: skip
     refused = prepared(fused_loss="n", in_backward="no", offload="none").recipe
     assert (refused.chunked_loss, refused.update_in_backward, refused.offload) == (False, False, "none")
 
 
-@pytest.mark.parametrize(("framework", "said", "chunked"), [
+@pytest.mark.parametrize(("framework", "fused_loss", "chunked"), [
     ("torchtune", "", True), ("torchtune", "n", False), ("torchtitan", "", False), ("torchtitan", "y", True),
 ])  # fmt: skip
-def test_a_loss_is_chunked_where_the_row_says_so_or_else_the_framework_does(framework, said, chunked):
+def test_a_loss_is_chunked_where_the_row_says_so_or_else_the_framework_does(framework, fused_loss, chunked):
     cells = {"gpu": "a100-sxm4-80gb", "model": "Llama3.1-8B", "family": "dense", "precision": "bf16"}
 
-    assert prepared(framework=framework, fused_loss=said, **cells).recipe.chunked_loss is chunked
+    assert prepared(framework=framework, fused_loss=fused_loss, **cells).recipe.chunked_loss is chunked
 
 
 @pytest.mark.parametrize(("framework", "balances"), [("nanotron", True), ("torchtitan", False)])
@@ -137,23 +137,23 @@ def test_nanotron_cuts_its_stages_by_cost(framework, balances):
 def test_an_encoder_in_eager_pytorch_trains_with_dropout_and_unfused_attention():
     # Hugging Face's BERT: attention_probs_dropout_prob 0.1; no fused attention before transformers 4.43 (2024)
     plain = prepared(framework="PyTorch", gpu="a100-sxm4-40gb").recipe
-    said = prepared(framework="PyTorch", gpu="a100-sxm4-40gb", attention="sdpa").recipe
+    stated = prepared(framework="PyTorch", gpu="a100-sxm4-40gb", attention="sdpa").recipe
 
     assert (plain.attention, plain.dropout) == ("naive", True)
-    assert said.attention == "flash"
+    assert stated.attention == "flash"
 
 
 def test_the_power_limit_and_network_of_the_row_are_used():
-    found = prepared(power_limit_w="150", network="4x100Gb Omni-Path per node", gpus_per_node="4")
+    ready = prepared(power_limit_w="150", network="4x100Gb Omni-Path per node", gpus_per_node="4")
 
-    assert found.cluster.power_limit_w == 150
-    assert found.cluster.nic_bytes_per_s == 12.5e9
+    assert ready.cluster.power_limit_w == 150
+    assert ready.cluster.nic_bytes_per_s == 12.5e9
 
 
 def test_the_batch_follows_from_micro_batches_where_it_is_not_given():
-    found = prepared(global_batch_seqs="", micro_batch="8", grad_accum="4")
+    ready = prepared(global_batch_seqs="", micro_batch="8", grad_accum="4")
 
-    assert found.recipe.global_batch == 8 * 8 * 4
+    assert ready.recipe.global_batch == 8 * 8 * 4
 
 
 def test_a_row_that_could_not_be_read_stays_rejected():
@@ -170,10 +170,10 @@ def test_a_row_that_could_not_be_read_stays_rejected():
     ],
 )
 def test_an_uneven_batch_is_evaluated_even_and_its_scale_kept(batch, evaluated):
-    found = prepared(global_batch_seqs=batch)
+    ready = prepared(global_batch_seqs=batch)
 
-    assert found.recipe.global_batch == evaluated
-    assert found.batch_scale == pytest.approx(float(batch) / evaluated)
+    assert ready.recipe.global_batch == evaluated
+    assert ready.batch_scale == pytest.approx(float(batch) / evaluated)
 
 
 def test_where_it_matters_the_length_of_the_run_is_its_tokens_and_else_one_step():
@@ -182,10 +182,10 @@ def test_where_it_matters_the_length_of_the_run_is_its_tokens_and_else_one_step(
 
 
 def test_a_part_that_was_limited_by_an_unknown_amount_is_taken_at_three_quarters():
-    found = prepared(gpu="b200-sxm-180gb-power-limited")
+    ready = prepared(gpu="b200-sxm-180gb-power-limited")
 
-    assert found.cluster.power_limit_w == 750  # of 1000 W
-    assert "power_limit_w: 750" in texts(found)
+    assert ready.cluster.power_limit_w == 750  # of 1000 W
+    assert "power_limit_w: 750" in texts(ready)
 
 
 def test_a_family_of_gpus_is_refused_with_its_parts_and_a_short_name_of_one_part_is_not():
@@ -197,13 +197,13 @@ def test_a_family_of_gpus_is_refused_with_its_parts_and_a_short_name_of_one_part
 
 def test_runs_that_differ_in_labels_alone_are_set_up_once_and_keep_their_labels(monkeypatch):
     first = prepared().run
-    again, odd = replace(first, id="again", lineage="other"), replace(first, id="odd", n_gpus=None)
+    repeated, odd = replace(first, id="again", lineage="other"), replace(first, id="odd", n_gpus=None)
     made = []
     monkeypatch.setattr(
         "planner.validation.setup._prepare", lambda run, rows: made.append(run.id) or _prepare(run, rows)
     )
 
-    ready = prepare([first, again, odd, replace(odd, id="odd-too")])
+    ready = prepare([first, repeated, odd, replace(odd, id="odd-too")])
 
     assert made == [first.id, "odd"]
     assert [item.id if isinstance(item, Rejected) else item.run.id for item in ready] == [

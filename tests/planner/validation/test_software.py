@@ -65,19 +65,20 @@ def test_the_loss_is_the_row_s_or_else_the_framework_s(framework, cells, loss):
 
 
 @pytest.mark.parametrize(
-    ("said", "method", "stack", "modules"),
+    ("mtp_layers", "method", "stack", "modules"),
     [(None, "pretrain", "tuned", 1), (None, "pretrain", "eager", 0), (None, "sft", "tuned", 0),
      (0, "pretrain", "tuned", 0), (2, "pretrain", "eager", 2)],
 )  # fmt: skip
-def test_modules_of_multi_token_prediction_are_the_row_s_or_else_the_usual_ones(said, method, stack, modules):
-    run, model = replace(RUN, mtp_layers=said), find_model("deepseek-v3")
+def test_modules_of_multi_token_prediction_are_the_row_s_or_else_the_usual_ones(mtp_layers, method, stack, modules):
+    run, model = replace(RUN, mtp_layers=mtp_layers), find_model("deepseek-v3")
 
     assert mtp_layers_of(run, model, find_method(method), stack) == modules
 
 
 def test_blank_cells_mean_what_framework_and_model_have():
     megatron = replace(RUN, model="deepseek-v3", framework="Megatron-Core", precision="fp8")
-    blank, said = software_of(megatron, H100), software_of(replace(megatron, mtp_layers=0, policy="fp8-rowwise"), H100)
+    blank = software_of(megatron, H100)
+    stated = software_of(replace(megatron, mtp_layers=0, policy="fp8-rowwise"), H100)
 
     assert (blank.policy, blank.loss, blank.attention, blank.mtp_layers) == ("fp8-delayed", "full", "flash", 1)
-    assert (said.policy, said.mtp_layers) == ("fp8-rowwise", 0)
+    assert (stated.policy, stated.mtp_layers) == ("fp8-rowwise", 0)

@@ -79,7 +79,7 @@ def test_nearly_every_row_that_has_what_is_needed_is_predicted(corpus):
         return bool(family and batch and row["n_gpus"] and row["precision"] and tokens and gpu)
 
     rows = every([row for row in corpus if complete(row)], 3)
-    skipped = [one for one in prepare(parse_run(row) for row in rows) if isinstance(one, Rejected)]
+    skipped = [result for result in prepare(parse_run(row) for row in rows) if isinstance(result, Rejected)]
 
     assert len(rows) > 700
     assert len(skipped) / len(rows) < 0.01, skipped

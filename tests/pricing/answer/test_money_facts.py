@@ -116,7 +116,7 @@ def test_places_are_cheaper_or_cleaner_by_rows_that_are_named(facts):
 
 
 @pytest.mark.parametrize(
-    ("parts", "here"),
+    ("parts", "expected"),
     [
         ({}, "USA"),
         ({"region": "us-east-1"}, "US-VA"),
@@ -125,10 +125,10 @@ def test_places_are_cheaper_or_cleaner_by_rows_that_are_named(facts):
         ({"grid": "live:DE"}, None),
     ],
 )
-def test_a_place_is_compared_only_where_the_scope_of_its_factor_is_known(asked, parts, here):
+def test_a_place_is_compared_only_where_the_scope_of_its_factor_is_known(asked, parts, expected):
     money = asked(**parts).money
 
-    assert place_here(money, money.region) == here
+    assert place_here(money, money.region) == expected
 
 
 def test_the_place_of_an_offer_is_here_for_carbon_and_for_other_places(answered):

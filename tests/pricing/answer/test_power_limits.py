@@ -34,14 +34,14 @@ def test_under_a_cap_a_lower_limit_can_train_faster():
 
 
 @pytest.mark.parametrize(
-    ("rates", "said"),
+    ("rates", "message"),
     [
         (RATES[:1], "fewer than two power limits"),
         ((*RATES, LimitRate(limit=Power(w=400.0), tokens_per_s=0.0, mean=Power(w=400.0))), "not above 0"),
     ],
 )
-def test_a_record_that_cannot_say_is_refused(rates, said):
-    with pytest.raises(UsageError, match=said):
+def test_a_record_that_cannot_say_is_refused(rates, message):
+    with pytest.raises(UsageError, match=message):
         limit_effects(rates, host=Power(w=0.0), pue=1.0, gpus_per_node=8)
 
 

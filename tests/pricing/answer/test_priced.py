@@ -131,11 +131,11 @@ def test_another_price_of_electricity_prices_own_machines_anew(money, file):
     first = price_question([H100], asked)
     power = tariff_fact(first.tariff, tariff, 6.0)
 
-    again = with_electricity(first, [H100], asked, power)
+    repriced = with_electricity(first, [H100], asked, power)
 
     assert (power.estimate.low, power.estimate.mid, power.estimate.high) == pytest.approx((0.1, 0.2, 0.3))
-    assert again.site.electricity_usd_per_kwh == power.estimate
-    assert again.prices[H100.id].usd_per_gpu_h.high > first.prices[H100.id].usd_per_gpu_h.high
+    assert repriced.site.electricity_usd_per_kwh == power.estimate
+    assert repriced.prices[H100.id].usd_per_gpu_h.high > first.prices[H100.id].usd_per_gpu_h.high
 
 
 def test_lines_beside_are_the_same_for_every_gpu_and_name_their_file(money, file):

@@ -24,16 +24,16 @@ def test_an_amount_in_usd_needs_no_rate(today):
 
 
 def test_an_amount_is_said_as_it_was_stated():
-    (said,) = converted(Decimal("2.00"), rate())
+    (message,) = converted(Decimal("2.00"), rate())
 
-    assert word(said) == "2.00 EUR at 1.10 USD (2026-11-01)"
+    assert word(message) == "2.00 EUR at 1.10 USD (2026-11-01)"
 
 
 def test_each_rate_is_named_once():
-    said = word(with_rates(BASIS, [rate(), rate(), rate("GBP")]))
+    message = word(with_rates(BASIS, [rate(), rate(), rate("GBP")]))
 
-    assert said.count("EUR at 1.10 USD (2026-11-01)") == 1
-    assert "GBP" in said
+    assert message.count("EUR at 1.10 USD (2026-11-01)") == 1
+    assert "GBP" in message
 
 
 def test_a_rate_is_stale_after_as_many_days_as_a_price(today):
@@ -44,7 +44,7 @@ def test_a_rate_is_stale_after_as_many_days_as_a_price(today):
 def test_only_later_rates_of_the_currencies_in_use_are_named(today):
     later = [rate(day=date(2027, 1, 1)), rate("GBP", date(2027, 1, 1))]
 
-    (said,) = later_rates({"EUR", "USD"}, later, today)
-    assert "EUR (2027-01-01)" in word(said)
-    assert "GBP" not in word(said)
+    (message,) = later_rates({"EUR", "USD"}, later, today)
+    assert "EUR (2027-01-01)" in word(message)
+    assert "GBP" not in word(message)
     assert later_rates({"USD"}, later, today) == ()

@@ -24,15 +24,15 @@ def test_an_empty_file_charges_nothing(beside):
 
 
 def test_a_full_file_is_read(beside):
-    found = beside(
+    costs = beside(
         "[storage]\nusd_per_gb_month = 0.023\ncheckpoints_kept = 5\ndata = '40TB'\nmonths_after = 12\n"
         "[egress]\nusd_per_gb = 0.09\ndata = '500GiB'\n[network]\nratio = 0.05\n"
         "[hosts]\ncount = 8\nusd_per_h = 1.5\n[experiments]\nratio = 1.2\n[failed]\nratio = 0.07\n"
     )
 
-    assert found.data.gb == pytest.approx(40_000)
-    assert found.egress.gb == pytest.approx(536.870912)
-    assert (found.hosts, found.usd_per_host_h, found.experiments_ratio) == (8, 1.5, 1.2)
+    assert costs.data.gb == pytest.approx(40_000)
+    assert costs.egress.gb == pytest.approx(536.870912)
+    assert (costs.hosts, costs.usd_per_host_h, costs.experiments_ratio) == (8, 1.5, 1.2)
 
 
 @pytest.mark.parametrize(

@@ -128,17 +128,17 @@ def test_machines_that_always_work_and_need_no_staff_have_a_price_without_their_
 
 
 @pytest.mark.parametrize(
-    ("capital", "said"),
+    ("capital", "warning"),
     [
         ("age_years = 6\nlife_years = 4", "are 6 years old and written off after 4, yet they are charged in full"),
         ("age_years = 5", "are 5 years old and written off after 5"),
         ("age_years = 2\nlife_years = 4", "`capital.age_years` = 2 in --own has no effect"),
     ],
 )
-def test_an_age_that_straight_line_depreciation_takes_no_notice_of_is_said(own, today, capital, said):
+def test_an_age_that_straight_line_depreciation_takes_no_notice_of_is_said(own, today, capital, warning):
     price = owned_price(own(f"[capital]\n{capital}\n"), find_gpu(H100), site_facts(as_of=today)).price
 
-    assert said in word(price.warnings[0])
+    assert warning in word(price.warnings[0])
 
 
 @pytest.mark.parametrize("capital", ["life_years = 4", 'age_years = 6\nlife_years = 4\ndepreciation = "economic"'])

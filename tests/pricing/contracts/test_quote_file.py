@@ -110,8 +110,8 @@ def test_an_offer_that_ended_also_says_that_its_rate_is_stale(offer):
     quote = offer(GOOD + 'currency = "EUR"\n', day=date(2027, 2, 1), rates=(rate_of(),))
 
     assert quote.price.gap.key == "quote.ended"
-    (said,) = (word(warning) for warning in quote.price.warnings)
-    assert said == "stale exchange rates: those of EUR (2026-11-01) are more than 90 days old on 2027-02-01"
+    (message,) = (word(warning) for warning in quote.price.warnings)
+    assert message == "stale exchange rates: those of EUR (2026-11-01) are more than 90 days old on 2027-02-01"
 
 
 def test_a_rate_from_after_the_day_is_left_out_and_named(offer):

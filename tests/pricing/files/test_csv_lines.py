@@ -37,17 +37,17 @@ def test_a_quoted_line_end_belongs_to_its_row():
 
 
 def test_the_rows_that_an_unclosed_quote_swallows_are_found_again():
-    found = lines_of('a,b\n1,2\n"oops\n' + "3,4\n" * 3)
+    lines = lines_of('a,b\n1,2\n"oops\n' + "3,4\n" * 3)
 
-    assert [number for number, *_ in found] == [2, 3, 4, 5, 6]
-    assert found[1] == (3, '"oops\n', "f.csv:3: not CSV: unexpected end of data")
-    assert [content for *_, content in found[2:]] == [{"a": "3", "b": "4"}] * 3
+    assert [number for number, *_ in lines] == [2, 3, 4, 5, 6]
+    assert lines[1] == (3, '"oops\n', "f.csv:3: not CSV: unexpected end of data")
+    assert [content for *_, content in lines[2:]] == [{"a": "3", "b": "4"}] * 3
 
 
 def test_a_cell_that_no_csv_reader_takes_is_one_bad_line():
-    found = lines_of("a,b\n1," + "x" * 140_000 + "\n3,4\n")
+    lines = lines_of("a,b\n1," + "x" * 140_000 + "\n3,4\n")
 
-    assert [(number, content) for number, _, content in found] == [
+    assert [(number, content) for number, _, content in lines] == [
         (2, "f.csv:2: not CSV: field larger than field limit (131072)"),
         (3, {"a": "3", "b": "4"}),
     ]

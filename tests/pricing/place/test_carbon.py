@@ -9,11 +9,11 @@ from pricing.place.carbon import embodied_of
 
 
 def test_embodied_carbon_is_a_range_from_nvidias_to_boavizta_s_figure():
-    found = embodied_of("h100-sxm5-80gb")
+    embodied = embodied_of("h100-sxm5-80gb")
 
-    assert found.kg_co2e_per_gpu.high == 575  # Boavizta 2.5.0
-    assert found.kg_co2e_per_gpu.low == pytest.approx(164)  # NVIDIA's 1312 kg for 8
-    assert "manufacture only" in found.evidence.what
+    assert embodied.kg_co2e_per_gpu.high == 575  # Boavizta 2.5.0
+    assert embodied.kg_co2e_per_gpu.low == pytest.approx(164)  # NVIDIA's 1312 kg for 8
+    assert "manufacture only" in embodied.evidence.what
 
 
 def test_embodied_rows_are_of_catalogue_gpus_and_an_unknown_gpu_has_none():

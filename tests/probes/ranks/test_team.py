@@ -19,10 +19,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     out = tmp_path_factory.mktemp("team") / "told.json"
     command = ["-m", "tests.probes.ranks.tell", str(out)]
     with forking(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as ranks:
-        _, said = ranks.communicate(timeout=300)
-    assert ranks.returncode == 0, said[-4000:]
-    found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-    return found
+        _, stderr = ranks.communicate(timeout=300)
+    assert ranks.returncode == 0, stderr[-4000:]
+    answers: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+    return answers
 
 
 def test_all_go_by_what_rank_0_decided(told: list[dict[str, Any]]) -> None:

@@ -55,9 +55,9 @@ def test_a_saving_is_the_planner_s_own_and_of_the_asked_precision(facts):
 
 
 def test_sources_of_a_figure_come_best_first_and_only_of_this_gpu(facts):
-    found = facts.evidence_for("duration_days")
+    sources = facts.evidence_for("duration_days")
 
-    assert [one["id"] for one in found] == ["rate:h100", "gpu:h100-sxm5-80gb"]
+    assert [source["id"] for source in sources] == ["rate:h100", "gpu:h100-sxm5-80gb"]
     assert facts.evidence_for("duration_days", "a100-sxm4-80gb") == []
     assert rung_of("measured") < rung_of("shipped") < rung_of("datasheet") < rung_of("unheard of")
 

@@ -79,10 +79,10 @@ def test_the_answers_themselves_have_the_names(answers):
 @pytest.mark.parametrize("name", ["quoted", "measured", "booked"])
 def test_no_report_of_a_copy_without_names_has_one(answers, name, form, lang):
     given = run("report", str(answers[name]), "--redact", "names", "--format", form, "--lang", lang)
-    again = run("report", str(answers[f"{name} copy"]), "--format", form, "--lang", lang)
+    copied = run("report", str(answers[f"{name} copy"]), "--format", form, "--lang", lang)
 
     assert names_in(given) == []
-    assert names_in(again) == []
+    assert names_in(copied) == []
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
@@ -279,12 +279,12 @@ def harmless_pages(answers):
 def test_a_name_that_is_code_is_text_in_the_page(answers, harmless_pages, name, attack):
     document = json.loads(answers[name].read_text())
     page = str(render(called(document, attack), "html", title=attack))
-    expected, found = harmless_pages[name], Page(page)
+    expected, attacked = harmless_pages[name], Page(page)
 
-    assert found.elements == expected.elements
-    assert found.attributes == expected.attributes
-    assert found.comments == expected.comments
-    assert [link for link in found.links if not link.startswith(("#", "https://", "http://", "data:"))] == []
+    assert attacked.elements == expected.elements
+    assert attacked.attributes == expected.attributes
+    assert attacked.comments == expected.comments
+    assert [link for link in attacked.links if not link.startswith(("#", "https://", "http://", "data:"))] == []
     assert re.findall("[\u2028\u2029]", page) == []
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert isinstance(json.loads(data), dict)

@@ -43,11 +43,11 @@ def secretive() -> dict[str, object]:
         used_in=("cost_usd",),
     )
     stays = Message.of("note.policy", what="The price of 2.518273 USD stays")
-    said = Assumption(id="price", message=stays, input="price")
+    assumption = Assumption(id="price", message=stays, input="price")
     document = sample.document(
         question=question,
         evidence=(*sample.EVIDENCE, price),
-        assumptions=(*sample.answer().assumptions, said),
+        assumptions=(*sample.answer().assumptions, assumption),
         command=("mpplan", "estimate", "--model", "aurora-secret-v2", "--price", "2.518273"),
         warnings=tuple(Message.of("warning.unused_line", problem=text) for text in WARNINGS),
     )
@@ -83,7 +83,7 @@ def test_without_prices_the_document_in_the_page_has_none_either():
     document = redacted(secretive(), ["prices"])
 
     assert all(plan["cost_usd"] is None and plan["cost_lines"] == [] for plan in document["plans"])
-    assert "cost_usd" not in {one["metric"] for one in document["savings"]}
+    assert "cost_usd" not in {saving["metric"] for saving in document["savings"]}
     assert "price" not in document["question"]
     assert "2.518273" not in json.dumps(document)
 

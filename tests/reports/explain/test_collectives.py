@@ -67,8 +67,8 @@ def test_an_older_answer_lists_none():
 
 
 def test_there_are_words_for_all_that_is_sent():
-    one = recipe("mixtral-8x7b", sequence_parallel=False)
-    rows = collectives_used(one, cluster(), layouts(tp=2, pp=2, dp=16, ep=8), resolve_rates(cluster(), one))
+    training = recipe("mixtral-8x7b", sequence_parallel=False)
+    rows = collectives_used(training, cluster(), layouts(tp=2, pp=2, dp=16, ep=8), resolve_rates(cluster(), training))
 
     assert {row.operation for row in rows} <= set(OPERATIONS)
     assert set(CARRIED) == set(CONTENTS)

@@ -60,8 +60,8 @@ def test_grouped_products_say_how_many_and_an_unmeasured_one_that_it_is():
 
 
 def test_a_product_that_some_layers_have_says_how_many_and_what_one_of_them_takes():
-    some = PRODUCT | {"count": 0.25, "step_s": 7.5e-5}
-    (node,) = product_nodes({"products": [some], "step_s": {"matmul": 2.0}}, known)
+    partial = PRODUCT | {"count": 0.25, "step_s": 7.5e-5}
+    (node,) = product_nodes({"products": [partial], "step_s": {"matmul": 2.0}}, known)
 
     assert node.label == "Product of a layer (25% of the layers), 2,048 × 4,096 × 4,096 in FP8"
     assert node.note.startswith("687 TFLOP/s: 0.2061 TFLOP in 300 µs each, forward and both backward products")

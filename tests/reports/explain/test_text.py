@@ -66,11 +66,11 @@ def _factors(text: str) -> list[tuple[str, float]]:
 
 
 def test_the_json_has_the_tree_and_its_sources(recorded):
-    found = json.loads(json.dumps(to_json(explain(recorded, "carbon"))))
+    document = json.loads(json.dumps(to_json(explain(recorded, "carbon"))))
 
-    assert (found["schema"], found["figure"], found["precision"]) == ("mpplan.explain/1", "carbon", "fp8")
-    assert [child["label"] for child in found["tree"]["children"]] == ["Energy", "Grid factor"]
-    assert {"id", "kind", "what", "source", "date"} <= set(found["evidence"][0])
+    assert (document["schema"], document["figure"], document["precision"]) == ("mpplan.explain/1", "carbon", "fp8")
+    assert [child["label"] for child in document["tree"]["children"]] == ["Energy", "Grid factor"]
+    assert {"id", "kind", "what", "source", "date"} <= set(document["evidence"][0])
 
 
 def test_a_lower_bound_is_shown_as_one_in_the_tree_and_in_the_json(recorded):
@@ -78,8 +78,8 @@ def test_a_lower_bound_is_shown_as_one_in_the_tree_and_in_the_json(recorded):
     line = plan["cost_lines"][0]
     for estimate in (plan["cost_usd"], line["usd"], line["unit_price_usd"]):
         estimate["at_least"] = True
-    found = explain(recorded, "cost")
-    text, tree = to_text(found), to_json(found)["tree"]
+    explained = explain(recorded, "cost")
+    text, tree = to_text(explained), to_json(explained)["tree"]
 
     assert f"Cost: {line['label']} ≥ {figure(plan['cost_usd']['mid'], 'USD')} USD" in text
     assert "Price per GPU-hour ≥ 3.49 USD" in text

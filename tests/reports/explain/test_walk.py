@@ -15,7 +15,7 @@ from tests.reports.conftest import QUESTIONS
 
 
 def walk(node: Node) -> list[Node]:
-    return [node, *(one for child in node.children for one in walk(child))]
+    return [node, *(inner for child in node.children for inner in walk(child))]
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
@@ -52,16 +52,16 @@ def test_every_line_of_every_tree_comes_out(ask, name):
     ],
 )
 def test_the_root_is_the_figure_of_the_plan_with_its_range(recorded, figure, key):
-    plan = next(one for one in recorded["plans"] if one["precision"] == "fp8")
+    plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
     root = explain(recorded, figure).root
 
     assert (root.low, root.value, root.high) == pytest.approx((plan[key]["low"], plan[key]["mid"], plan[key]["high"]))
 
 
 def test_cost_goes_down_to_gpus_tokens_and_the_rows_of_the_price(recorded):
-    found = explain(recorded, "cost")
-    labels = {node.label for node in walk(found.root)}
-    kinds = {row["id"].split(":")[0] for row in found.sources}
+    explained = explain(recorded, "cost")
+    labels = {node.label for node in walk(explained.root)}
+    kinds = {row["id"].split(":")[0] for row in explained.sources}
 
     assert {
         "GPU-hours",
@@ -88,10 +88,10 @@ def test_time_is_steps_times_step_time_over_goodput(recorded):
 
 
 def test_the_items_of_a_step_name_the_rates_of_this_precision_only(recorded):
-    ids = [one for node in walk(explain(recorded, "step", precision="tf32").root) for one in node.evidence]
+    ids = [source for node in walk(explain(recorded, "step", precision="tf32").root) for source in node.evidence]
 
     assert "rate:tf32:h100-sxm5-80gb" in ids
-    assert not [one for one in ids if one.startswith(("rate:fp8", "rate:bf16", "policy:fp8"))]
+    assert not [source for source in ids if source.startswith(("rate:fp8", "rate:bf16", "policy:fp8"))]
 
 
 def test_tokens_that_were_given_are_an_input(recorded):
@@ -102,7 +102,7 @@ def test_tokens_that_were_given_are_an_input(recorded):
 
 
 def test_several_cost_lines_are_added_with_what_the_draws_leave_over(recorded):
-    plan = next(one for one in recorded["plans"] if one["precision"] == "fp8")
+    plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
     line = plan["cost_lines"][0]
     bill = line | {"id": "electricity", "label": "Electricity", "quantity": 270_116.4, "unit": "kWh",
                    "usd": {"low": 2e4, "mid": 2.7e4, "high": 4e4, "at_least": False},
@@ -146,10 +146,10 @@ def test_a_precision_that_the_answer_lacks_is_refused_with_those_it_has(recorded
 
 @pytest.mark.parametrize("name", ["h100", "H100 SXM5 80GB", "h100-sxm5-80gb"])
 def test_a_gpu_and_a_precision_are_found_however_they_are_written(recorded, name):
-    found = explain(recorded, "cost", precision="BF16", gpu=name)
+    explained = explain(recorded, "cost", precision="BF16", gpu=name)
 
-    assert (found.precision, found.gpu) == ("bf16", "h100-sxm5-80gb")
-    assert found.root == explain(recorded, "cost", precision="bf16").root
+    assert (explained.precision, explained.gpu) == ("bf16", "h100-sxm5-80gb")
+    assert explained.root == explain(recorded, "cost", precision="bf16").root
 
 
 def test_a_plan_that_does_not_fit_has_no_figures():

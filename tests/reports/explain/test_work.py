@@ -12,9 +12,11 @@ from tests.planner.build import recipe
 
 @pytest.mark.parametrize("method", [id_ for id_ in load_methods() if id_ != "freeze"])
 def test_the_walk_says_what_the_planner_counts(method):
-    one = recipe("llama-3.1-8b", method=method)
+    training = recipe("llama-3.1-8b", method=method)
 
-    assert flop_per_param(method) == pytest.approx(matrix_flop_per_token(one) / one.model.matrix_params_active)
+    assert flop_per_param(method) == pytest.approx(
+        matrix_flop_per_token(training) / training.model.matrix_params_active
+    )
 
 
 def test_layers_that_are_run_forward_only_have_no_figure_for_each_parameter():

@@ -76,10 +76,10 @@ def test_the_8_bit_optimizer_is_one_that_fsdp_can_shard() -> None:
 
 
 def test_adapters_have_no_16_bit_weights_beside_masters() -> None:
-    said = [any("kept and reduced in 16 bits" in note for note in file_of("axolotl", name).notes)
+    noted = [any("kept and reduced in 16 bits" in note for note in file_of("axolotl", name).notes)
             for name in ("dense-zero2", "lora-masters")]  # fmt: skip
 
-    assert said == [True, False]
+    assert noted == [True, False]
 
 
 def test_four_bit_weights_that_one_gpu_holds_are_sharded_once_they_are_loaded() -> None:

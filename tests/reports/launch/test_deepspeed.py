@@ -105,7 +105,7 @@ def test_what_it_cannot_run_is_refused(name, precision, why):
 def test_what_is_asked_of_a_pipeline_with_virtual_stages_is_enough():
     run = run_of("pipeline-virtual")
     alone = replace(run, layout=replace(run.layout, tp=1, cp=1, ep=1))
-    hints = [next(rule for rule in FRAMEWORK.refuses if rule.applies(one)).hint for one in (run, alone)]
+    hints = [next(rule for rule in FRAMEWORK.refuses if rule.applies(refused)).hint for refused in (run, alone)]
 
     assert run.layout.tp > 1
     assert hints[0] == "plan again with `--pp 1`"  # without a pipeline there are no virtual stages either

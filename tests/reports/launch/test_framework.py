@@ -149,12 +149,12 @@ def test_a_plan_by_the_flags_of_a_hint_is_not_refused_for_the_same_reason(most: 
                 document = to_document(estimate_briefly(**question))
             except NoPlanError:  # which says what it lacks: other plans show where the hint leads
                 continue
-            again = planned_run(
+            replanned = planned_run(
                 json.loads(json.dumps(document)), precision=question["precision"], gpu=None, view="plans"
             )
             tried.add(case)
 
-            assert not refusal.applies(again), (name, framework.name, hint)
+            assert not refusal.applies(replanned), (name, framework.name, hint)
     assert tried == hints
     assert len(tried) >= min(most, 40)
 
@@ -166,7 +166,9 @@ def test_a_last_node_that_is_part_full_is_refused_where_as_many_processes_start_
     assert able["deepspeed"]
 
 
-@pytest.mark.parametrize("framework", [one for one in FRAMEWORKS if one.trains], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "framework", [framework for framework in FRAMEWORKS if framework.trains], ids=lambda framework: framework.name
+)
 def test_every_framework_takes_modules_of_multi_token_prediction_or_names_them(framework: Framework) -> None:
     takes = any("multi-token prediction" in taken.what for taken in framework.takes)
     leaves_out = any(rule.what.startswith("multi-token prediction") for rule in framework.leaves_out)

@@ -83,8 +83,8 @@ def test_a_model_is_shared_out_from_the_start_unless_it_would_start_from_other_v
     flags, made = given(name, precision), file_of("megatron", name, precision)
 
     assert flags.get("--init-model-with-meta-device") == (() if is_meta else None)
-    said = any(note.startswith("shards from the start") for note in made.notes)
-    assert said == ("--use-megatron-fsdp" in flags and not is_meta)
+    noted = any(note.startswith("shards from the start") for note in made.notes)
+    assert noted == ("--use-megatron-fsdp" in flags and not is_meta)
 
 
 def test_a_model_that_one_gpu_has_to_make_and_cannot_hold_is_refused():

@@ -72,10 +72,10 @@ def test_that_prices_are_old_is_said_once():
     historic = Message.of("price.warning.historic", rows=("runpod (2025-03-03)",))
     stale = Gap.of("price.stale", as_of="2026-11-20", rows=("runpod (2025-03-03)",))
     alone = brief_of(to_document(sample.answer(warnings=(historic,))))
-    both = brief_of(to_document(sample.answer(warnings=(historic,), gaps=(stale,))))
+    with_gap = brief_of(to_document(sample.answer(warnings=(historic,), gaps=(stale,))))
 
-    assert alone.count("runpod") == both.count("runpod") == 1
-    assert "mpplan prices refresh" in " ".join(both.split())
+    assert alone.count("runpod") == with_gap.count("runpod") == 1
+    assert "mpplan prices refresh" in " ".join(with_gap.split())
 
 
 def test_a_warning_of_a_newer_version_is_shown():

@@ -125,7 +125,7 @@ def test_the_terminal_has_what_was_asked_differently_and_leaves_sources_to_the_p
 
 
 def test_only_the_inputs_that_differ_are_listed():
-    sections = {one.id: one for one in build_comparison(sample.document(), other()).sections}
+    sections = {section.id: section for section in build_comparison(sample.document(), other()).sections}
     rows = sections["inputs"].blocks[0].rows
 
     assert [[cell.text for cell in row.cells] for row in rows] == [["Price per GPU-hour, $", "–", "2"]]
@@ -163,12 +163,12 @@ def test_every_form_tells_the_comparison(fmt, lang):
 
 
 def test_the_json_holds_both_documents_and_the_changes():
-    found = json.loads(str(reports.render_comparison(sample.document(), other(), "json", names=("a", "b"))))
-    cost = next(row for row in found["changes"] if (row["precision"], row["metric"]) == ("fp8", "cost_usd"))
+    document = json.loads(str(reports.render_comparison(sample.document(), other(), "json", names=("a", "b"))))
+    cost = next(row for row in document["changes"] if (row["precision"], row["metric"]) == ("fp8", "cost_usd"))
 
-    assert found["schema"] == "mpplan.comparison/1"
-    assert found["names"] == ["a", "b"]
-    assert found["first"]["plans"][0]["precision"] == "fp32"
+    assert document["schema"] == "mpplan.comparison/1"
+    assert document["names"] == ["a", "b"]
+    assert document["first"]["plans"][0]["precision"] == "fp32"
     assert cost["change_ratio"] == pytest.approx(-0.2)
 
 

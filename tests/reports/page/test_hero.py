@@ -335,9 +335,9 @@ def test_a_price_that_was_given_is_said_to_be_given():
 )
 def test_the_trust_line_names_the_kind_of_evidence(kind, expected):
     document = sample.document()
-    for one in document["evidence"]:
-        if one["id"] == "rate:h100":
-            one["kind"] = kind
+    for row in document["evidence"]:
+        if row["id"] == "rate:h100":
+            row["kind"] = kind
 
     assert view_of(document).hero.trust[0].text == expected
 
@@ -423,8 +423,8 @@ def test_a_dearer_precision_is_said_to_cost_more():
 
 def test_a_saving_that_may_be_none_is_said_to_be_about_the_same():
     document = sample.document()
-    for one in document["savings"]:
-        one |= {"low": -0.02, "mid": 0.01, "high": 0.05}
+    for saving in document["savings"]:
+        saving |= {"low": -0.02, "mid": 0.01, "high": 0.05}
 
     assert "about the same as BF16 (−2 to 5%)" in said(view_of(document).hero.headline)
 

@@ -141,10 +141,10 @@ def test_the_base_figures_are_the_plan_s_own(recorded):
 
 def test_every_slider_holds_the_plan_s_value_inside_its_span(recorded):
     facts = Facts(checked(recorded))
-    _, found = page_data(facts, words_for("en"))
+    _, offered = page_data(facts, words_for("en"))
 
-    assert [one.name for one in found] == ["price", "electricity", "pue", "grid", "tokens", "goodput", "runs"]
-    assert all(one.low <= one.value <= one.high for one in found)
+    assert [slider.name for slider in offered] == ["price", "electricity", "pue", "grid", "tokens", "goodput", "runs"]
+    assert all(slider.low <= slider.value <= slider.high for slider in offered)
 
 
 def test_where_own_power_is_free_no_slider_gives_it_a_price(recorded):
@@ -156,7 +156,7 @@ def test_where_own_power_is_free_no_slider_gives_it_a_price(recorded):
         plan["cost_lines"].append(deepcopy(line))
     _, drawn = page_data(Facts(checked(document)), words_for("en"))
 
-    assert [one.name for one in drawn] == ["price", "pue", "grid", "tokens", "goodput", "runs"]
+    assert [slider.name for slider in drawn] == ["price", "pue", "grid", "tokens", "goodput", "runs"]
 
 
 def test_the_slider_of_a_plan_without_a_price_begins_at_none():
@@ -244,8 +244,8 @@ def asked(tmp_path):
 )
 def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
     data, _ = page_data(Facts(asked(**bill)), words_for("en"))
-    again = Facts(asked(**(bill | move))).answer
-    assert again is not None
+    answer = Facts(asked(**(bill | move))).answer
+    assert answer is not None
     base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
     moved = data["knobs"] | {"price": 4.2} if "price" in move else data["knobs"] | {
         "tokens": float(move["tokens"].rstrip("B")) * 1e9
@@ -253,8 +253,8 @@ def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
     (page,) = in_node([[base, data["knobs"], moved]], "outcome(one[0], one[1], one[2])")
 
     low, mid, high = page["cost_usd"]
-    assert mid == pytest.approx(again["cost_usd"]["mid"], rel=1e-4)
-    assert (low, high) == pytest.approx((again["cost_usd"]["low"], again["cost_usd"]["high"]), rel=0.02)
+    assert mid == pytest.approx(answer["cost_usd"]["mid"], rel=1e-4)
+    assert (low, high) == pytest.approx((answer["cost_usd"]["low"], answer["cost_usd"]["high"]), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -269,12 +269,12 @@ def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
 )
 def test_prices_of_the_reader_s_own_cost_what_mpplan_says_at_these_prices(asked, bill, move):
     data, _ = page_data(Facts(asked(**bill)), words_for("en"))
-    again = Facts(asked(**(bill | {name: str(value) for name, value in move.items()}))).answer
-    assert again is not None
+    answer = Facts(asked(**(bill | {name: str(value) for name, value in move.items()}))).answer
+    assert answer is not None
     base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
     (page,) = in_node([[base, data["knobs"], data["knobs"] | move]], "outcome(one[0], one[1], one[2])")
 
-    assert page["cost_usd"] == pytest.approx([again["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.02)
+    assert page["cost_usd"] == pytest.approx([answer["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.02)
 
 
 def test_a_copy_without_the_terms_of_an_offer_takes_its_minimum_from_the_bill(asked):
@@ -318,17 +318,17 @@ def drawn(strategy: st.SearchStrategy[object], count: int) -> list[object]:
     """Examples of a strategy, the same in every run."""
     from hypothesis import HealthCheck, Phase, seed, settings
 
-    found: list[object] = []
+    examples: list[object] = []
 
     @seed(7)
     @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate],
               suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(one=strategy)
-    def collect(one: object) -> None:
-        found.append(one)
+    @given(example=strategy)
+    def collect(example: object) -> None:
+        examples.append(example)
 
     collect()
-    return found
+    return examples
 
 
 def test_the_page_computes_what_python_computes():
@@ -337,19 +337,19 @@ def test_the_page_computes_what_python_computes():
     theirs = in_node(given_to_js, "outcome(one[0], one[1], one[2])")
 
     assert len(theirs) >= 300
-    for (base, plan, wanted), found in zip(cases, theirs, strict=True):
+    for (base, plan, wanted), computed in zip(cases, theirs, strict=True):
         ours = {
             name: value if value is None else list(value) for name, value in asdict(outcome(base, plan, wanted)).items()
         }
         for name, value in ours.items():
-            assert found[name] == (value if value is None else pytest.approx(value, rel=1e-12))
+            assert computed[name] == (value if value is None else pytest.approx(value, rel=1e-12))
 
 
 def test_the_page_writes_numbers_as_python_does():
     cases = drawn(
         st.tuples(st.sampled_from(["money", "days", "energy", "carbon", "plain", "unit_price", "tokens"]), ends), 500
     )
-    exact = [(quantity, (one[1], one[1], one[1])) for quantity, one in cases[:150]]
+    exact = [(quantity, (three[1], three[1], three[1])) for quantity, three in cases[:150]]
     for lang in ("en", "zh"):
         words = words_for(lang)
         names = ("money", "unit_price", "days", "energy", "carbon", "tokens", "plain")
@@ -359,9 +359,9 @@ def test_the_page_writes_numbers_as_python_does():
             },
             "words": {key: words(key) for key in ("at_least", "range", "range.joint")},
         }
-        both = [[page, quantity, three, bool(n % 2)] for n, (quantity, three) in enumerate([*cases, *exact])]
-        theirs = in_node(both, "write(...one).join('')")
-        for (_, quantity, (low, mid, high), bound), text in zip(both, theirs, strict=True):
+        written = [[page, quantity, three, bool(n % 2)] for n, (quantity, three) in enumerate([*cases, *exact])]
+        theirs = in_node(written, "write(...one).join('')")
+        for (_, quantity, (low, mid, high), bound), text in zip(written, theirs, strict=True):
             figure = words.figure(quantity, {"low": low, "mid": mid, "high": high, "at_least": bound})
             assert figure is not None
             assert text == figure.full

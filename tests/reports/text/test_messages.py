@@ -54,13 +54,13 @@ def calls() -> tuple[ast.Call, ...]:
 
 def made(owner: str) -> list[tuple[list[str], set[str] | None]]:
     """Keys that a call of `owner.of` may have, with the names of its values; None where they are not written out."""
-    found = []
+    pairs = []
     for call in calls():
         if ast.unparse(call.func) == f"{owner}.of" and call.args:
             keys = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
             names = {keyword.arg for keyword in call.keywords}
-            found.append(([key for key in keys if isinstance(key, str) and key], None if None in names else names))
-    return found
+            pairs.append(([key for key in keys if isinstance(key, str) and key], None if None in names else names))
+    return pairs
 
 
 @lru_cache

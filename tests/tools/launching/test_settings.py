@@ -61,11 +61,11 @@ def test_sections_are_joined_by_points():
 def test_an_argument_takes_none_one_or_several_values():
     parser = argparse.ArgumentParser()
     flag = parser.add_argument("--flag", action="store_true")
-    one = parser.add_argument("--one", type=int, choices=(1, 2))
+    single = parser.add_argument("--one", type=int, choices=(1, 2))
     several = parser.add_argument("--several", nargs="+")
 
     assert argument(flag) == {"types": ["str"], "values": 0}
-    assert argument(one) == {"types": ["int"], "values": 1, "choices": [1, 2]}
+    assert argument(single) == {"types": ["int"], "values": 1, "choices": [1, 2]}
     assert argument(several) == {"types": ["str"], "values": "+"}
 
 

@@ -46,7 +46,7 @@ def test_a_list_can_be_narrowed_and_is_json_where_asked(run):
     document = json.loads(done.out)
     assert document["schema"] == "mpplan.prices/1"
     assert {(row["provider"], row["commitment"]) for row in document["rows"]} == {("aws", "spot")}
-    assert all(not one["stale"] for one in document["rows"])
+    assert all(not row["stale"] for row in document["rows"])
 
 
 def test_every_shape_of_document_has_an_id_of_its_own_which_the_page_lists(run, home, monkeypatch):
@@ -164,8 +164,8 @@ def test_the_shipped_book_passes_its_check_with_its_old_rows_named(run):
     assert done.out.startswith("warning  p001  3.06 USD, against a median")
     assert re.search(r"\nwarning  azure  stale: \d+ shipped rows, the newest of 2025-03-02 \(> 18 months\)\n", done.out)
     assert len(done.out.splitlines()) < 40
-    found = json.loads(run("prices", "check", *AS_OF, "--json").out)["findings"]
-    assert {"row_id": "p147", "is_error": False, "what": "stale: 2024-04-17 is more than 18 months ago"} in found
+    findings = json.loads(run("prices", "check", *AS_OF, "--json").out)["findings"]
+    assert {"row_id": "p147", "is_error": False, "what": "stale: 2024-04-17 is more than 18 months ago"} in findings
     assert run("prices", "check", *AS_OF, "--strict").code == 5
 
 

@@ -109,10 +109,10 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     assert modes  # on a machine with much other work the slower precision may be cut short
     assert modes.items() <= {"bf16": "real", "fp8": "emulated"}.items()
 
-    again = run("numerics", "--device", "cpu", "--resume", "--budget", "2s")
-    assert again.code == 0
-    assert "Parity with FP32: paired runs from the same seeds" in again.out
-    assert document["record"] in again.err
+    resumed = run("numerics", "--device", "cpu", "--resume", "--budget", "2s")
+    assert resumed.code == 0
+    assert "Parity with FP32: paired runs from the same seeds" in resumed.out
+    assert document["record"] in resumed.err
 
     strict = run("numerics", "--device", "cpu", "--resume", "--budget", "2s", "--strict", "--margin", "0.5")
     assert strict.code == 2

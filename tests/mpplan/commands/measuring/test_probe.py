@@ -151,8 +151,8 @@ def test_a_run_compares_precisions_and_keeps_its_record_in_the_store_and_where_i
         assert row["speed_over_tf32"] is None
         assert row["energy_j_per_token"] is None
     record = read_measurements(home / "r.jsonl")
-    steps = [one for one in record.measurements if one.kind == "end_to_end"]
-    assert {one.setup.precision for one in steps} == timed
+    steps = [point for point in record.measurements if point.kind == "end_to_end"]
+    assert {point.setup.precision for point in steps} == timed
     assert all(p.numerics.loss_trace and p.memory.allocated_peak_bytes and p.energy.reason for p in steps)
     (kept,) = (home.parent / "home" / "mpplan" / "records").glob("*.jsonl")
     assert kept.read_text() == (home / "r.jsonl").read_text()
@@ -194,8 +194,8 @@ def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run
     result = run(*QUICK, *arguments, "-o", "r.jsonl", "--strict")
 
     record = read_measurements(home / "r.jsonl")
-    timed = [one for one in record.measurements if one.time.median_s is not None]
+    timed = [point for point in record.measurements if point.time.median_s is not None]
     assert timed
-    assert all((one.sampling.other_load_ratio or 0.0) > 0.4 for one in timed)
+    assert all((point.sampling.other_load_ratio or 0.0) > 0.4 for point in timed)
     assert "of the CPUs all along" in result.err
     assert result.code == 6

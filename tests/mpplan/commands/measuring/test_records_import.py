@@ -110,7 +110,7 @@ def test_a_batch_that_the_log_contradicts_is_a_usage_error(run, home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ((POWER,), 2, "the steps that ran are missing"),
         (("missing.csv",), 2, "cannot read `missing.csv`"),
@@ -131,12 +131,12 @@ def test_a_batch_that_the_log_contradicts_is_a_usage_error(run, home) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_the_exit_code_of_its_kind(
-    run, home, arguments: tuple[str, ...], code: int, said: str
+    run, home, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     result = run("records", "import", *arguments)
 
     assert (result.code, result.out) == (code, "")
-    assert said in result.err
+    assert message in result.err
     assert "hint: " in result.err
 
 

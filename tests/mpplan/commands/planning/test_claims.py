@@ -53,12 +53,12 @@ def test_what_does_not_exist_is_refused_with_what_does(run):
 
 def test_flags_of_measuring_need_it_and_go_without_a_named_record(run):
     alone = run("claims", "--budget", "1m")
-    both = run("claims", "--measure", "--records", "x.jsonl")
+    named = run("claims", "--measure", "--records", "x.jsonl")
     device = run("claims", "--measure", "--device", "abacus")
 
-    assert [result.code for result in (alone, both, device)] == [2, 2, 2]
+    assert [result.code for result in (alone, named, device)] == [2, 2, 2]
     assert "--device and --budget only apply with --measure" in alone.err
-    assert "each name a record" in both.err
+    assert "each name a record" in named.err
     assert "unknown device `abacus`" in device.err
 
 

@@ -361,9 +361,9 @@ def test_the_help_needs_neither_numpy_nor_a_catalogue(home):
 
 
 def test_a_real_process_says_the_same_as_this_one(run, shell):
-    here, there = run("estimate", "--params", "70X"), shell("estimate", "--params", "70X")
+    in_process, in_shell = run("estimate", "--params", "70X"), shell("estimate", "--params", "70X")
 
-    assert (here.code, here.err) == (there.code, there.err)
+    assert (in_process.code, in_process.err) == (in_shell.code, in_shell.err)
     assert Path.cwd().name == "here"
 
 

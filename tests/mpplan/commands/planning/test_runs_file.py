@@ -54,9 +54,9 @@ def test_cells_are_separated_by_what_separates_the_header(home, separator, calle
     second = second.replace(f"m{separator} of", "m, of")
     (home / "runs.csv").write_text(f"# id, model: as they are\n\n{header}\n{first}\n{second}\n")
 
-    one, other = read_runs("runs.csv")
+    plain, quoted = read_runs("runs.csv")
 
-    assert (one["model"], one["value"], other["model"], other["value"]) == ("m", "0.4", "m, of ours", "0.5")
+    assert (plain["model"], plain["value"], quoted["model"], quoted["value"]) == ("m", "0.4", "m, of ours", "0.5")
     (home / "runs.csv").write_text(f"{header}\n{first}{separator}1\n")
     with pytest.raises(InputFileError) as caught:
         read_runs("runs.csv")

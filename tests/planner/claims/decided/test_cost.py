@@ -65,9 +65,9 @@ def test_the_power_that_the_claim_states_speaks_against_it():
     ("days", "width", "stands"), [(18.0, 0.0, "agrees"), (100.0, 0.3, "disagrees"), (40.0, 0.6, "includes")]
 )
 def test_the_days_of_the_plan_are_held_against_the_18_of_the_claim(days, width, stands):
-    found = standings(judged("c14", planner(days=days, width=width)))
+    by_case = standings(judged("c14", planner(days=days, width=width)))
 
-    assert found["deepseek-v3, h800-sxm5-80gb × 8, FP8"] == stands
+    assert by_case["deepseek-v3, h800-sxm5-80gb × 8, FP8"] == stands
 
 
 def test_a_pair_on_a_v100_decides_what_an_hour_of_it_costs(monkeypatch):

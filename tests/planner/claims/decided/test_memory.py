@@ -55,10 +55,10 @@ def test_a_published_pair_of_one_micro_batch_counts(monkeypatch, left, stands):
 
 
 def test_storing_everything_in_16_bits_halves_the_states_and_nothing_else_does():
-    found = standings(judged("c02", planner(narrow_gib=20.0)))
+    by_case = standings(judged("c02", planner(narrow_gib=20.0)))
 
-    assert found["bf16-pure, adamw: 8 B / 16 B"] == "agrees"
-    assert found["fp16, adamw: 16 B / 16 B"] == "disagrees"
+    assert by_case["bf16-pure, adamw: 8 B / 16 B"] == "agrees"
+    assert by_case["fp16, adamw: 16 B / 16 B"] == "disagrees"
     assert judged("c02", planner(narrow_gib=40.0)).verdict == "holds_under_conditions"
 
 
@@ -76,9 +76,9 @@ def test_gpt_3s_states_are_multiplied_out():
 
 
 def test_gpt_3s_saving_is_that_of_the_optimizers_states_in_fp32_as_well():
-    found = standings(judged("c04", Known(ask=no_answer)))
+    by_case = standings(judged("c04", Known(ask=no_answer)))
 
-    assert {what for what, stands in found.items() if stands == "agrees"} == {
+    assert {what for what, stands in by_case.items() if stands == "agrees"} == {
         "fp16-zero, adamw-8bit: 10.03 B / 16 B", "fp32, adamw-8bit: 10.03 B / 16 B",
     }  # fmt: skip
 
@@ -105,13 +105,13 @@ def test_recomputation_costs_time(slower, verdict):
 
 def test_zero_3_has_the_share_of_four_gpus_and_not_the_gigabytes():
     entry = judged("c20", planner(sharded_gib=5.0))  # of 20
-    found = standings(entry)
+    by_case = standings(entry)
 
     assert entry.verdict == "holds_under_conditions"
-    assert found["ZeRO-3, 4 GPUs"] == "agrees"
-    assert found["ZeRO-3, 8 GPUs"] == "disagrees"
-    assert found["10B, fp16-zero, adamw, 1 GPU"] == found["100B, fp16-zero, adamw, 1 GPU"] == "disagrees"
-    assert {found[what] for what in found if what.endswith("peak")} == {"agrees"}
+    assert by_case["ZeRO-3, 4 GPUs"] == "agrees"
+    assert by_case["ZeRO-3, 8 GPUs"] == "disagrees"
+    assert by_case["10B, fp16-zero, adamw, 1 GPU"] == by_case["100B, fp16-zero, adamw, 1 GPU"] == "disagrees"
+    assert {by_case[what] for what in by_case if what.endswith("peak")} == {"agrees"}
     assert {case.mid for case in entry.evidence if case.unit == "gb"} == {160.0, 1600.0}  # 16 bytes a parameter
 
 
@@ -120,10 +120,10 @@ def test_a_measured_state_is_evidence_beside_the_row(read, stands):
     point = a_measurement(
         probe_id="optimizer/lamb", kind="optimizer", optimizer="lamb", optimizer_state_bytes_per_param=read
     )
-    found = standings(judged("c32", Known(ask=no_answer, points=(point,))))
+    by_case = standings(judged("c32", Known(ask=no_answer, points=(point,))))
 
-    assert found["lamb, Some CPU"] == stands
-    assert found["sophia"] == "disagrees"  # it keeps two moments, as AdamW does
+    assert by_case["lamb, Some CPU"] == stands
+    assert by_case["sophia"] == "disagrees"  # it keeps two moments, as AdamW does
 
 
 def test_the_states_of_adamw_and_of_8_bits_are_shown_and_times_come_with_what_they_are_of():

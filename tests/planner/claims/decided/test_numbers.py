@@ -45,11 +45,11 @@ def test_the_scalers_that_start_or_wait_otherwise_are_the_exceptions():
 )
 def test_the_path_of_a_scale_shows_what_it_was_multiplied_by(factors, backoff, growth):
     entry = judged("c28", known(factors=factors))
-    found = {case.what: standing(entry.claim, case) for case in entry.evidence if case.basis == "trained"}
+    by_case = {case.what: standing(entry.claim, case) for case in entry.evidence if case.basis == "trained"}
 
-    assert found["digits, 16,777,216, interval 20, backoff_factor"] == backoff
-    assert found["digits, 16,777,216, interval 20, growth_factor"] == growth
-    assert found["digits, 16,777,216, interval 20, last scale"] == "beside"
+    assert by_case["digits, 16,777,216, interval 20, backoff_factor"] == backoff
+    assert by_case["digits, 16,777,216, interval 20, growth_factor"] == growth
+    assert by_case["digits, 16,777,216, interval 20, last scale"] == "beside"
 
 
 def test_a_run_whose_scale_never_changed_says_nothing_of_the_factors():

@@ -38,16 +38,16 @@ def test_a_scale_recovers_where_it_brings_most_back(counts, recovered, verdict):
 
 
 def test_only_larger_scales_recover_smaller_gradients():
-    found = standings(judged("c29", known(counts={0: 90, -27: 1, -34: 9})))  # -34 needs 2^9
+    by_case = standings(judged("c29", known(counts={0: 90, -27: 1, -34: 9})))  # -34 needs 2^9
 
-    assert list(found.values()) == ["agrees", "agrees", "disagrees"]
-    assert found["digits, FP16, loss scale 8"] == "disagrees"
+    assert list(by_case.values()) == ["agrees", "agrees", "disagrees"]
+    assert by_case["digits, FP16, loss scale 8"] == "disagrees"
 
 
 def test_a_scale_that_overflows_recovers_nothing():
-    found = standings(judged("c29", known(overflows_from_log2=15)))
+    by_case = standings(judged("c29", known(overflows_from_log2=15)))
 
-    assert found["digits, FP16, loss scale 32,768, ∞"] == "disagrees"
+    assert by_case["digits, FP16, loss scale 32,768, ∞"] == "disagrees"
     assert judged("c29", known(overflows_from_log2=3)).verdict == "does_not_hold"
 
 
@@ -126,8 +126,8 @@ def test_bf16_that_diverges_is_not_stable(monkeypatch):
 
 
 def test_small_models_alone_never_settle_stability(monkeypatch):
-    entry, found = stability(monkeypatch, long_run=0.002, skipped=1)
+    entry, outcomes = stability(monkeypatch, long_run=0.002, skipped=1)
 
-    assert found == ["agrees"] * 3
+    assert outcomes == ["agrees"] * 3
     assert entry.verdict == "holds_under_conditions"
     assert "No available published run reports overflows" in word(entry.words)

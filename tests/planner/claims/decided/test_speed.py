@@ -74,17 +74,17 @@ def test_tf32_counts_as_what_mixed_precision_replaces(monkeypatch):
 
 def test_fp8_is_judged_by_mxfp8_too_and_the_peak_stands_beside(monkeypatch):
     publish(monkeypatch, (pair(1.3, frm="bf16", to="mxfp8", model="DeepSeek-V3-671B"),))
-    found = standings(judged("c11", planner(saved=0.2)))
+    by_case = standings(judged("c11", planner(saved=0.2)))
 
-    assert found["DeepSeek-V3, Volta, BF16 → MXFP8"] == "disagrees"
-    assert found["h800-sxm5-80gb, BF16 → FP8, peak"] == "beside"
+    assert by_case["DeepSeek-V3, Volta, BF16 → MXFP8"] == "disagrees"
+    assert by_case["h800-sxm5-80gb, BF16 → FP8, peak"] == "beside"
 
 
 def test_the_shipped_pairs_of_deepseek_v3_are_among_them(monkeypatch):
-    found = {case.what: case.mid for case in judged("c11", planner()).evidence}
+    mids = {case.what: case.mid for case in judged("c11", planner()).evidence}
 
-    assert found["DeepSeek-V3, Blackwell Ultra, BF16 → MXFP8"] == pytest.approx(4357 / 3848)  # mb-0239, mb-0238
-    assert found["DeepSeek-V3, Blackwell, BF16 → MXFP8"] == pytest.approx(4018 / 3139)  # mb-0248, mb-0247
+    assert mids["DeepSeek-V3, Blackwell Ultra, BF16 → MXFP8"] == pytest.approx(4357 / 3848)  # mb-0239, mb-0238
+    assert mids["DeepSeek-V3, Blackwell, BF16 → MXFP8"] == pytest.approx(4018 / 3139)  # mb-0248, mb-0247
 
 
 def test_a_pair_that_also_recomputes_otherwise_stands_beside(monkeypatch):

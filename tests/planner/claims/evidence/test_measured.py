@@ -117,19 +117,19 @@ def test_states_are_read_by_optimizer():
 def test_the_speed_of_a_cpu_is_shown_but_decides_nothing():
     cpu = {"device_kind": "cpu", "device_name": "Some CPU"}
     points = (step("fp32", 0.4, 1e9, 1.0, **cpu), step("bf16-autocast", 0.2, 1e9, 1.0, **cpu))
-    found = steps(Known(ask=no_answer, points=points), speed, frm=("fp32",))
+    cases = steps(Known(ask=no_answer, points=points), speed, frm=("fp32",))
 
-    assert [(case.stands_in, case.beside) for case in found] == [(True, True)]
-    assert judge(load_claims()["c06"], found).verdict == "cannot_be_judged"  # it is about tensor cores
+    assert [(case.stands_in, case.beside) for case in cases] == [(True, True)]
+    assert judge(load_claims()["c06"], cases).verdict == "cannot_be_judged"  # it is about tensor cores
 
 
 def test_the_memory_of_a_step_can_be_told_on_a_cpu_but_not_settled():
     cpu = {"device_kind": "cpu", "device_name": "Some CPU"}
     points = (step("fp32", 0.4, 10e9, 1.0, **cpu), step("bf16-autocast", 0.2, 5e9, 1.0, **cpu))
-    found = steps(Known(ask=no_answer, points=points), memory_saved, frm=("fp32",))
+    cases = steps(Known(ask=no_answer, points=points), memory_saved, frm=("fp32",))
 
-    assert judge(load_claims()["c01"], found).verdict == "holds_under_conditions"
-    assert judge(load_claims()["c01"], [replace(found[0], low=0.05, mid=0.05, high=0.05)]).verdict == "does_not_hold"
+    assert judge(load_claims()["c01"], cases).verdict == "holds_under_conditions"
+    assert judge(load_claims()["c01"], [replace(cases[0], low=0.05, mid=0.05, high=0.05)]).verdict == "does_not_hold"
 
 
 def test_an_own_measurement_can_turn_a_verdict():

@@ -48,11 +48,11 @@ def test_checkpointing_saves_memory_and_costs_a_third_of_the_forward_and_backwar
 
 
 def test_the_largest_model_that_fits_does_and_one_a_tenth_larger_does_not(known):
-    found = planned.largest(known, "fp32", planned.A100, act_ckpt="none", micro_batch=1)
+    largest = planned.largest(known, "fp32", planned.A100, act_ckpt="none", micro_batch=1)
     question = {"gpu": planned.A100, "gpus": 1, "tokens": "1e9", "global_batch": 32, "act_ckpt": "none"}
 
-    assert known.plan("fp32", params=f"{found.mid / 1e9:.3g}B", micro_batch=1, **question).fits
-    larger = planned.memory_use(known, "fp32", question, params=f"{found.mid * 1.1 / 1e9:.3g}B", micro_batch=1)
+    assert known.plan("fp32", params=f"{largest.mid / 1e9:.3g}B", micro_batch=1, **question).fits
+    larger = planned.memory_use(known, "fp32", question, params=f"{largest.mid * 1.1 / 1e9:.3g}B", micro_batch=1)
     assert (larger.mid, larger.looked.key) == (None, "claim.why.does_not_fit")
 
 

@@ -50,13 +50,13 @@ def test_far_fewer_rows_are_of_zero_than_name_deepspeed():
 
 def test_no_shipped_run_of_fsdp_is_like_one_of_deepspeed_and_the_nearest_are_shown():
     # lf-0096 (4,641 tokens/s, MPT-7B, A100) and flagperf-0003 (3,917), 0005 (4,062; Llama 2 7B, A800)
-    found = {case.source.split(": ")[1]: case for case in nearest(FSDP, DEEPSPEED)}
+    by_pair = {case.source.split(": ")[1]: case for case in nearest(FSDP, DEEPSPEED)}
 
     assert same_workloads(FSDP, DEEPSPEED) == []
-    assert found["lf-0096 and flagperf-0003"].mid == pytest.approx(4641 / 3917)
-    assert found["lf-0096 and flagperf-0005"].mid == pytest.approx(4641 / 4062)
-    assert all(case.beside for case in found.values())
-    assert "MPT-7b : Llama2-7B; a100-sxm4-80gb : a800-sxm4-80gb" in found["lf-0096 and flagperf-0005"].what
+    assert by_pair["lf-0096 and flagperf-0003"].mid == pytest.approx(4641 / 3917)
+    assert by_pair["lf-0096 and flagperf-0005"].mid == pytest.approx(4641 / 4062)
+    assert all(case.beside for case in by_pair.values())
+    assert "MPT-7b : Llama2-7B; a100-sxm4-80gb : a800-sxm4-80gb" in by_pair["lf-0096 and flagperf-0005"].what
 
 
 def test_like_is_compared_by_the_medians_of_both_sides(monkeypatch):

@@ -32,13 +32,13 @@ def place(saved: float | None, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("there", "text", "tone"),
+    ("usd", "text", "tone"),
     [(840_000.0, "160,000", "good"), (1_040_000.0, "−40,000", "bad"), (1_000_000.0, WORDS("nothing"), "")],
 )
-def test_what_is_saved_is_here_less_there_and_costs_more_with_a_minus(there, text, tone):
-    rows = table_of("places", money={"elsewhere": [place(None, usd_here=1e6, usd=there)]}).rows
+def test_what_is_saved_is_here_less_there_and_costs_more_with_a_minus(usd, text, tone):
+    rows = table_of("places", money={"elsewhere": [place(None, usd_here=1e6, usd=usd)]}).rows
 
-    assert (rows[0].cells[2].text, rows[1].cells[2].text) == ("1,000,000", f"{there:,.0f}")
+    assert (rows[0].cells[2].text, rows[1].cells[2].text) == ("1,000,000", f"{usd:,.0f}")
     assert (rows[1].cells[3].text, rows[1].cells[3].tone) == (text, tone)
 
 

@@ -109,7 +109,7 @@ def test_without_a_price_the_short_table_has_the_gpu_hours_whose_saving_it_shows
     document = sample.document()
     for plan in document["plans"]:
         plan["cost_usd"] = None
-    priced, unpriced = (short_table(Facts(checked(one)), WORDS) for one in (sample.document(), document))
+    priced, unpriced = (short_table(Facts(checked(answer)), WORDS) for answer in (sample.document(), document))
 
     assert [column.head for column in priced.columns] == [
         "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 vs\u00a0this\u00a0row",
@@ -123,11 +123,11 @@ def test_metrics_that_no_plan_has_get_no_column():
     document = sample.document()
     for plan in document["plans"]:
         plan["cost_usd"] = None
-    found = metric_columns(
+    columns = metric_columns(
         facts_of_document(document), facts_of_document(document).fitting(), ("cost_usd", "duration_days"), WORDS
     )
 
-    assert [name for name, _, _ in found] == ["duration_days"]
+    assert [name for name, _, _ in columns] == ["duration_days"]
 
 
 def test_by_the_same_deadline_each_precision_has_its_own_number_of_gpus():

@@ -47,4 +47,4 @@ def test_a_short_view_is_the_first_screen_and_short_answer_of_the_whole_one():
 def test_every_input_of_a_question_has_a_name(lang):
     words = words_for(lang)
 
-    assert [one.name for one in INPUTS if not words.has(f"input.{one.name}")] == []
+    assert [entry.name for entry in INPUTS if not words.has(f"input.{entry.name}")] == []

@@ -24,9 +24,9 @@ def test_every_task_and_precision_has_its_row():
 
 
 def test_runs_that_ended_in_nan_are_counted_with_and_without_an_interval():
-    some = SHOWN["pairs"][0] | {"diverged": 3, "pairs": 5}
-    all_of_them = some | {"low": None, "mid": None, "high": None, "diverged": 8, "pairs": 0}
-    table = trained_table(SHOWN | {"pairs": [some, all_of_them]}, EN)
+    partial = SHOWN["pairs"][0] | {"diverged": 3, "pairs": 5}
+    all_of_them = partial | {"low": None, "mid": None, "high": None, "diverged": 8, "pairs": 0}
+    table = trained_table(SHOWN | {"pairs": [partial, all_of_them]}, EN)
 
     assert table is not None
     assert table.rows[0].cells[2].text == "+0.00001 (−0.00049 to +0.00051) nats; 3 of 8 runs ended in NaN"
