@@ -52,7 +52,7 @@ class Done:
     command: str
     code: int
     seconds: float
-    said: str
+    stdout: str
     problems: list[str]
 
 
@@ -66,7 +66,7 @@ def rehearse(command: str, out: Path, *more: str) -> Done:
     if done.returncode != 0:
         problems.append(f"exit code {done.returncode}: {done.stdout.strip()[-400:]} {done.stderr.strip()[-400:]}")
     seconds = time.monotonic() - began
-    return Done(command=command, code=done.returncode, seconds=seconds, said=done.stdout, problems=problems)
+    return Done(command=command, code=done.returncode, seconds=seconds, stdout=done.stdout, problems=problems)
 
 
 def cut_off(command: str, out: Path) -> Done:
@@ -85,7 +85,7 @@ def cut_off(command: str, out: Path) -> Done:
             os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
     problems = unreadable(out)
-    return Done(command=command, code=code, seconds=time.monotonic() - began, said="", problems=problems)
+    return Done(command=command, code=code, seconds=time.monotonic() - began, stdout="", problems=problems)
 
 
 def unreadable(out: Path) -> list[str]:
@@ -145,7 +145,7 @@ def main() -> int:
     for command in LEFT:
         for done in ([cut_off(command, asked.out)] if asked.cut else []) + [rehearse(command, asked.out)]:
             kept = ", ".join(f"{name} {size}" for name, size in _results(asked.out).items())
-            sys.stdout.write(f"{done.said}## {command}: exit code {done.code} after {done.seconds:.0f} s; {kept}\n")
+            sys.stdout.write(f"{done.stdout}## {command}: exit code {done.code} after {done.seconds:.0f} s; {kept}\n")
             for problem in done.problems:
                 sys.stdout.write(f"!! {problem}\n")
             sys.stdout.flush()

@@ -43,7 +43,7 @@ def test_a_command_that_is_killed_leaves_what_can_be_read(cut: tuple[Done, int])
 @pytest.mark.long
 def test_run_again_it_goes_on_and_finds_the_machine_fit(done: Done, cut: tuple[Done, int], out: Path) -> None:
     assert done.problems == []
-    assert "stop:" not in done.said
+    assert "stop:" not in done.stdout
     record = read_measurements(out / "quick.jsonl")
     assert len({point.run_id for point in record.measurements}) == 1
     assert len(record.measurements) > cut[1]
