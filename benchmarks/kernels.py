@@ -1,9 +1,9 @@
-"""Measured surfaces against shapes that were held out: `python -m benchmarks.kernels FOLDER [-o docs/kernels.md]`.
+"""Score the measured surfaces on held-out shapes: `python -m benchmarks.kernels FOLDER [-o docs/kernels.md]`.
 
-The folder holds the raw files named in `tools/kernel_rows.py`. Whole (n, k) pairs and whole values of m are left out,
-the surface is fitted again without them, and the time of the linear layer (with the cast of its activation) is
-predicted. Beside the surface stands what was considered instead of it: a polynomial of the same data. Of attention,
-whole numbers of heads and whole lengths are left out.
+The folder holds the raw files named in `tools/kernel_rows.py`. Entire (n, k) pairs and entire values of m are held out,
+the surface is refitted without them, and the time of the linear layer (with the cast of its activation) is predicted.
+A polynomial fitted to the same data, the alternative that was considered, is scored next to the surface. For attention,
+entire head counts and sequence lengths are held out.
 """
 
 from __future__ import annotations

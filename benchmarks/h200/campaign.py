@@ -1,4 +1,4 @@
-"""The measurements of a GPU that is at hand for forty minutes, as commands of at most ten, each worth something alone.
+"""Measure a GPU that is available for forty minutes: commands of at most ten minutes, each useful on its own.
 
     python benchmarks/h200/campaign.py smoke    --out DIR [--wheels WHEELS]
     python benchmarks/h200/campaign.py plans    --out DIR
@@ -6,13 +6,14 @@
     python benchmarks/h200/campaign.py verify   --out DIR
     python benchmarks/h200/campaign.py again    --out DIR
 
-or, where the GPU is there for a quarter of an hour,
+or, if the GPU is available for only a quarter of an hour,
 
     python benchmarks/h200/campaign.py smoke    --out DIR [--wheels WHEELS]
     python benchmarks/h200/campaign.py short    --out DIR
 
-All write to the same folder and nowhere else. A record is flushed line by line, so that a command may be cut off at any
-point; run again, it goes on. A rehearsal on the CPU runs the same code: `--device cpu --minutes 2`.
+All commands write to the same folder and nowhere else. A record is flushed line by line, so a command may be
+interrupted at any point and continues when it is run again. To rehearse on a CPU, which runs the same code:
+`--device cpu --minutes 2`.
 """
 
 from __future__ import annotations

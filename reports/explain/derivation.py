@@ -46,7 +46,7 @@ def remainder(label: str, stated: float, children: list[Node], how: str) -> Node
     computed = made_of(children, how)
     if isclose(computed, stated, rel_tol=1e-9):
         return None
-    note = "the middle of the draws of a sum is not made of the middles of its parts"
+    note = "the central estimate of a sum or product of draws differs from that of its parts"
     if how == "sum":
         return Node(label=label, value=stated - computed, note=note)
     return Node(label=label, value=stated / computed, note=note) if computed else None
