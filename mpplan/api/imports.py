@@ -64,7 +64,7 @@ def import_files(
     _check_once(sources)
     forms = [format_of(source, form) for source in sources]
     if steps is not None and not any(known.takes_steps for known in forms):
-        raise UsageError(f"--steps: a file of {forms[0].name} has no use for it", hint="leave it out")
+        raise UsageError(f"--steps: a file of {forms[0].name} does not use it", hint="leave it out")
     log = None if steps is None else read_steps(read_source(user_path(steps)))
     what = _with_batch(training or Training(), log)
     context = ImportContext(training=what, steps=log, utc_offset_s=utc_offset_s)
@@ -123,7 +123,7 @@ def calibration_rows(imported: Imported) -> list[dict[str, Any]]:
     """
     trained = [point for point in imported.measurements if point.kind == "training"]
     if not trained:
-        raise UsageError("--runs: none of the files tells of training", hint="kernels and collectives make no runs")
+        raise UsageError("--runs: none of the files describes training", hint="kernels and collectives make no runs")
     known = _known(imported)
     missing = [flag for flag, value in known.items() if value in (None, "")]
     if missing:

@@ -56,7 +56,7 @@ def fetch(address: str) -> Fetched:
             items += page["Items"]
             url = page.get("NextPageLink")
             if not isinstance(url, str | None):
-                raise FetchError(f"{place}: a `NextPageLink` that is no address")
+                raise FetchError(f"{place}: a `NextPageLink` that is not a URL")
     return Fetched(source="azure", text=json.dumps({"Items": items}))
 
 

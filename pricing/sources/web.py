@@ -153,7 +153,7 @@ class Server:
         """Return the body of an answer, after redirects."""
         for _ in range(MOST_REDIRECTS):
             if "@" in _split(url).netloc or _origin(url) != _origin(self.url):
-                raise FetchError(f"{place_of(self.url)}: it leads to another server, which is not asked")
+                raise FetchError(f"{place_of(self.url)}: it redirects to another server, which is not followed")
             answer = self._ask(url)
             if isinstance(answer, bytes):
                 return answer

@@ -179,7 +179,7 @@ class PointLedger:
         measured = [line for line in lines if line.status == "ok"]  # failed lines name no ranks
         if measured and (begun := ranks_of(measured)[0]) != (now := self._options.ranks * self._options.nnodes):
             raise UsageError(
-                f"the record was begun with {_counted(begun)}, this is a run of {_counted(now)}",
+                f"the record was started with {_counted(begun)}, this is a run of {_counted(now)}",
                 hint="continue it with as many, or start a new record without `--resume`",
             )
         return lines
@@ -191,13 +191,13 @@ class PointLedger:
             want = begun[name]
             if have != want:
                 raise UsageError(
-                    f"the record was begun with {name} `{want}`, this is `{have}`",
+                    f"the record was started with {name} `{want}`, this is `{have}`",
                     hint="start a new record without `--resume`",
                 )
         begun_with, now = first.device.threads, self._where.device.threads
         if first.device.kind == "cpu" and None not in (begun_with, now) and begun_with != now:
             raise UsageError(
-                f"the record was begun with {_threads(begun_with)}, this is a run with {_threads(now)}",
+                f"the record was started with {_threads(begun_with)}, this is a run with {_threads(now)}",
                 hint=f"continue it with `--threads {begun_with}`, or start a new record without `--resume`",
             )
 

@@ -47,7 +47,7 @@ def workloads_for(claims: Iterable[str]) -> tuple[str, ...]:
     if not read:
         measurable = sorted({claim for ids_read in READ_BY.values() for claim in ids_read})
         raise CannotMeasureError(
-            f"no measurement tells anything of {', '.join(sorted(ids))}",
+            f"no measurement says anything about {', '.join(sorted(ids))}",
             hint=f"leave out --measure; what can be measured is {', '.join(measurable)}",
         )
     return read

@@ -88,7 +88,7 @@ def note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> N
     if counts["conflicts"]:
         have = f"{counted(counts['conflicts'], 'row')} {'has' if counts['conflicts'] == 1 else 'have'}"
         warn(f"{have} another price in the book for the same days; what the book has is kept")
-    note(f"{what}: {counted(counts['added'], 'row')} added, {counts['known']} there already")
+    note(f"{what}: {counted(counts['added'], 'row')} added, {counts['known']} already there")
 
 
 def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LINES) -> list[str]:

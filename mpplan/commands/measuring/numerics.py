@@ -116,11 +116,11 @@ def numerics(
     if strict and (short := len(document["cut_short"])):
         raise IncompleteError(
             f"{short} {'part was' if short == 1 else 'parts were'} cut short",
-            hint="`--resume` goes on, `--budget` gives more time",
+            hint="`--resume` continues, `--budget` gives more time",
         )
     if is_empty(document):
         raise IncompleteError(
-            "nothing was measured in the time given", hint="give more, for example `--budget 120s`; `--resume` goes on"
+            "nothing was measured in the time given", hint="give more, such as `--budget 120s`; `--resume` continues"
         )
 
 
@@ -199,7 +199,7 @@ def _newest(kind: str) -> str:
             return str(path.with_name(path.name.removesuffix(PARTS_SUFFIX) + ".jsonl"))
     raise UsageError(
         "there is no run to continue in your data directory",
-        hint="start one without `--resume`; one that was begun with `-o` goes on with the same `-o`",
+        hint="start one without `--resume`; one that was started with `-o` continues with the same `-o`",
     )
 
 
@@ -238,6 +238,6 @@ def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
     for what in document["cut_short"]:
         warn(f"cut short: {what}", quiet=quiet)
     if document["cut_short"]:
-        note("`--resume` goes on with what is missing, `--budget` gives more time", quiet=quiet)
+        note("`--resume` continues with what is missing, `--budget` gives more time", quiet=quiet)
     note(f"wrote {ended.path} and {beside}", quiet=quiet)
     return document

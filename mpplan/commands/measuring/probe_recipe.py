@@ -87,7 +87,7 @@ def _write(recipe: str, values: Mapping[str, Any], given: Mapping[str, str], *, 
     launcher = launcher_by_name(recipe)
     for name in typed:
         if name in values and name not in (*CARRIED, *HERE):
-            raise UsageError(f"--recipe measures nothing here, so {flag_of(name)} has no use", hint="leave it out")
+            raise UsageError(f"--recipe measures nothing here, so {flag_of(name)} has no effect", hint="leave it out")
     job = make_job(launcher, _asked(values), ranks=values.get("ranks"), nodes=values.get("nnodes"), given=given)
     file = values["output"] or "-"
     output = open_output(file)

@@ -110,7 +110,7 @@ def multiplied(
         RuntimeError: the device, the driver or torch lacks this product.
     """
     if not hasattr(torch.nn.functional, "scaled_mm"):
-        raise RuntimeError("scales per block need torch.nn.functional.scaled_mm, which torch 2.10 brought")
+        raise RuntimeError("scales per block need torch.nn.functional.scaled_mm, which torch 2.10 introduced")
     operand = BY_SCALING[recipe.scaling]
     a = operand(left.float(), recipe.gradient_format if gradient else recipe.forward_format, False)
     b = operand(right.float(), recipe.forward_format, weight)

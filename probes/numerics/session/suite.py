@@ -319,7 +319,7 @@ class NumericsSession:
             for flag, value in asked.items():
                 if value is not None and value != known["asked"][flag]:
                     raise UsageError(
-                        f"{flag}: the record was begun with `{_shown(known['asked'][flag])}`, not `{_shown(value)}`",
+                        f"{flag}: the record was started with `{_shown(known['asked'][flag])}`, not `{_shown(value)}`",
                         hint="leave the flag out to continue it, or start a new record without `--resume`",
                     )
             return known

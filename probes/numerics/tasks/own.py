@@ -76,7 +76,9 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
     _check_fp32(name, model)
     optimizer = returned[3] if len(returned) == 4 else (lambda parameters: torch.optim.AdamW(parameters, lr=RATE))
     if not callable(loss) or not callable(optimizer):
-        raise UsageError(f"--task: `{name}` gave a loss or optimizer that is no function", hint=f"it has to {EXPECTED}")
+        raise UsageError(
+            f"--task: `{name}` returned a loss or optimizer that is not callable", hint=f"it has to {EXPECTED}"
+        )
     draw = batches if callable(batches) and not hasattr(batches, "__iter__") else _repeated(name, batches)
     return Job(
         model=model.to(device),
@@ -124,7 +126,7 @@ def _repeated(name: str, batches: Any) -> Callable[[int], Any]:
             except StopIteration:
                 source.clear()
         if not kept:
-            raise UsageError(f"--task: `{name}` gave no batch", hint=f"it has to {EXPECTED}")
+            raise UsageError(f"--task: `{name}` returned no batch", hint=f"it has to {EXPECTED}")
         return kept[step % len(kept)]
 
     return draw

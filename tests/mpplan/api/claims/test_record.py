@@ -70,7 +70,7 @@ def test_only_the_workloads_that_the_chosen_claims_read_are_measured():
     assert workloads_for(["c32"]) == ("optimizer",)
     assert workloads_for(["c09", "c01"]) == ("gemm", "end-to-end")
     assert workloads_for(DECIDERS) == CLAIMS_WORKLOADS
-    with pytest.raises(CannotMeasureError, match="no measurement tells anything of c26"):
+    with pytest.raises(CannotMeasureError, match="no measurement says anything about c26"):
         workloads_for(["c26"])
 
 

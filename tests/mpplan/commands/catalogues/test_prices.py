@@ -185,7 +185,7 @@ def test_an_own_csv_is_imported_with_semicolons_and_mark(run, home):
 
     done = run("prices", "import", "mine.csv")
 
-    assert "mine.csv: 1 row added, 0 there already" in done.err
+    assert "mine.csv: 1 row added, 0 already there" in done.err
     row = json.loads(run("prices", "list", "--provider", "wolke", "--json", *AS_OF).out)["rows"][0]
     assert (row["price_per_gpu_h"], row["date_latest"]) == ("2.05", "2026-10-01")
     assert row["source"].startswith("mine.csv sha256:")

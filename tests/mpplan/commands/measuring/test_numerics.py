@@ -116,7 +116,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
 
     strict = run("numerics", "--device", "cpu", "--resume", "--budget", "2s", "--strict", "--margin", "0.5")
     assert strict.code == 2
-    assert "--margin: the record was begun with `0.02`, not `0.5`" in strict.err
+    assert "--margin: the record was started with `0.02`, not `0.5`" in strict.err
 
 
 @needs_torch

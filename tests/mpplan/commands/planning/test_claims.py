@@ -70,7 +70,7 @@ def test_a_wrong_id_or_topic_is_refused_before_anything_is_measured(run):
     assert (claim.code, topic.code, nothing.code) == (2, 2, 4)
     assert "unknown claim `c99`" in claim.err
     assert "unknown topic `nope`" in topic.err
-    assert "no measurement tells anything of c26" in nothing.err
+    assert "no measurement says anything about c26" in nothing.err
 
 
 def test_a_range_too_wide_and_a_case_left_out_are_shown_as_such(run):

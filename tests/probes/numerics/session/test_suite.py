@@ -125,7 +125,7 @@ def test_a_part_that_was_under_way_in_a_crash_is_left_out_once_and_tried_again_b
 def test_a_resumed_run_must_ask_for_the_same(tmp_path: Path) -> None:
     run(options(tmp_path, budget_s=1.0))
 
-    with pytest.raises(UsageError, match=r"--margin: the record was begun with `0\.02`, not `0\.5`"):
+    with pytest.raises(UsageError, match=r"--margin: the record was started with `0\.02`, not `0\.5`"):
         NumericsSession(options(tmp_path, resume=True, margin=0.5))
     with pytest.raises(UsageError, match="exists already"):
         NumericsSession(options(tmp_path))
