@@ -114,7 +114,7 @@ def test_an_address_that_is_not_http_is_refused_without_repeating_it(address):
 def test_a_redirect_to_another_server_or_a_file_is_not_followed(raw_server, elsewhere, status):
     address = raw_server(b"HTTP/1.1 " + status + b" Go\r\nLocation: " + elsewhere.encode() + b"\r\n\r\n")
 
-    with pytest.raises(FetchError, match=r"leads to another server|address is not one of http"):
+    with pytest.raises(FetchError, match=r"redirects to another server|address is not one of http"):
         get_json(address)
 
 

@@ -75,7 +75,7 @@ def test_a_record_of_a_cpu_is_continued_with_as_many_threads(tmp_path: Path) -> 
     begun.close()
     resumed = Options(path=str(tmp_path / "r.jsonl"), resume=True)
 
-    with pytest.raises(UsageError, match="begun with 2 CPU threads, this is a run with one CPU thread") as caught:
+    with pytest.raises(UsageError, match="started with 2 CPU threads, this is a run with one CPU thread") as caught:
         opened(resumed, with_threads(1))
 
     assert "continue it with `--threads 2`" in str(caught.value.hint)
@@ -152,7 +152,7 @@ def test_a_record_of_another_device_or_torch_is_not_continued(tmp_path: Path) ->
     first.write(A, OK)
     first.close()
 
-    with pytest.raises(UsageError, match=r"begun with torch_version `2\.13\.0`, this is `2\.11\.0`"):
+    with pytest.raises(UsageError, match=r"started with torch_version `2\.13\.0`, this is `2\.11\.0`"):
         opened(
             Options(path=str(tmp_path / "r.jsonl"), resume=True),
             replace(WHERE, software=SoftwareVersions(torch_version="2.11.0")),
@@ -165,7 +165,7 @@ def test_a_record_is_continued_by_as_many_ranks_as_began_it(tmp_path: Path) -> N
     ledger.write(point("collective/x", call()), replace(OK, ranks=names))
     ledger.close()
 
-    with pytest.raises(UsageError, match="begun with 2 ranks, this is a run of one process"):
+    with pytest.raises(UsageError, match="started with 2 ranks, this is a run of one process"):
         open_ledger(tmp_path / "r.jsonl", resume=True)
     assert "collective/x" in open_ledger(tmp_path / "r.jsonl", resume=True, ranks=2).known
 

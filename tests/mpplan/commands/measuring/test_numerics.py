@@ -98,7 +98,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     (home / "numerics_command_task.py").write_text(OWN, encoding="utf-8")
     asked = ("--task", "numerics_command_task:make", "--precision", "bf16,fp8", "--seeds", "3")
 
-    result = run("numerics", "--device", "cpu", *asked, "--budget", "9s", "--json")
+    result = run("numerics", "--device", "cpu", *asked, "--budget", "12s", "--json")
 
     assert result.code == 0, result.err
     document = json.loads(result.out)
