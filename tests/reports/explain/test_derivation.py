@@ -23,7 +23,7 @@ def test_what_is_left_over_is_a_node_of_its_own():
     assert factor is not None
     assert term is not None
     assert (factor.value, term.value) == (pytest.approx(1.25), pytest.approx(8.0))
-    assert "not made of the middles" in factor.note
+    assert "differs from that of its parts" in factor.note
 
 
 def test_an_unknown_part_leaves_no_remainder():

@@ -85,7 +85,7 @@ def test_batches_of_a_list_come_round_again_and_seeds_reach_a_factory_that_takes
 
 @pytest.mark.parametrize(
     ("factory", "message"),
-    [("number", "returned `int`"), ("raises", "failed: RuntimeError: no data here"), ("no_loss", "is no function"),
+    [("number", "returned `int`"), ("raises", "failed: RuntimeError: no data here"), ("no_loss", "is not callable"),
      ("empty", "returned no batch")],
 )  # fmt: skip
 def test_what_a_factory_must_return_is_said(factory, message):
