@@ -89,16 +89,15 @@ def test_the_query_of_an_address_is_kept_out_of_messages():
 
 
 def test_a_user_name_and_a_password_are_sent_as_a_header_and_shown_nowhere(raw_server):
-    heard = []
     address = raw_server(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
-    parsed = parse_address(address.replace("127", "ada:let%40me@127"))
+    with_password = address.replace("//127", "//ada:let%40me@127")  # The port may contain 127 too.
+    parsed = parse_address(with_password)
 
     assert parsed.url == address
     assert parsed.authorization == "Basic " + b64encode(b"ada:let@me").decode()
     with pytest.raises(FetchError) as caught:
-        get_json(address.replace("127", "ada:let%40me@127"))
-    heard.append(str(caught.value))
-    assert heard == [f"{address}: HTTP 404"]
+        get_json(with_password)
+    assert str(caught.value) == f"{address}: HTTP 404"
 
 
 @pytest.mark.parametrize(
