@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _MARKS = "[\x02-\x04]*"
 _FULL = "，。；：、？！（）“”"
 """Full-width punctuation marks, which include their own space."""
-_BESIDE = re.compile(f"(?<=[{_FULL}])({_MARKS}) +| +({_MARKS})(?=[{_FULL}])")
-_LACKING = re.compile("(?<=[一-鿿])(?=(?:GPU|CPU|MFU|HFU)(?![A-Za-z]))|(?:(?<=GPU)|(?<=GiB)|(?<=CO₂e))(?=\x03?[一-鿿])")
+_BESIDE = f"(?<=[{_FULL}])({_MARKS}) +| +({_MARKS})(?=[{_FULL}])"
+_LACKING = "(?<=[一-鿿])(?=(?:GPU|CPU|MFU|HFU)(?![A-Za-z]))|(?:(?<=GPU)|(?<=GiB)|(?<=CO₂e))(?=\x03?[一-鿿])"
 """Positions where a Latin label follows Chinese text, or where a figure with a Latin unit precedes it."""
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when it is first used: reports in English need neither."""
+    return re.compile(pattern)
 
 
 def typeset(text: str) -> str:
     """Return a sentence without blanks beside full-width punctuation marks, except in text quoted as code."""
     quoted = text.split("`")
-    quoted[::2] = [_LACKING.sub(" ", _BESIDE.sub(r"\1\2", part)) for part in quoted[::2]]
+    quoted[::2] = [_compiled(_LACKING).sub(" ", _compiled(_BESIDE).sub(r"\1\2", part)) for part in quoted[::2]]
     return "`".join(quoted)

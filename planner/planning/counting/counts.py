@@ -7,20 +7,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.errors import Message, NoPlanError
 from planner.evidence import median
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
-from planner.performance.evaluation import Score, flop_of, step_of, tokens_per_step
+from planner.parallelism.search import FixedLayout, counts_between
+from planner.performance.evaluation import Score
 from planner.planning.case import Case
 from planner.planning.choice import AT_ONCE, Choice
 from planner.planning.counting.fewer import fewer
 from planner.planning.counting.more_money import much_sooner
 from planner.planning.counting.search import Bools, CountSearch
+from planner.planning.counting.start import DEADLINE_WINDOW, start_of
 from planner.planning.fitting.shortage import refusal
 from planner.planning.targets import NO_TARGETS, Targets
 from planner.rates.terms import Draws
+
+Floats = npt.NDArray[np.float64]
 
 CHEAPER_WITHIN = 1.5
 """Factor over the fewest GPUs up to which more are considered for a plan that finishes sooner and is cheaper as
@@ -47,11 +52,43 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         NoPlanError: no number of GPUs meets the targets; the error says by how much, and what would.
     """
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
+    start = start_of(search)
+    first, likely = max(at_least, start.least), max(at_least, start.likely)
     risky: Choice | None = None
-    least = _least_needed(search)
-    first = max(at_least, least)
+    for low, high in ((likely, targets.most_gpus), (first, min(likely - 1, targets.most_gpus))):
+        met = _first_met(search, low, high)
+        if met.choice is not None:
+            choice = _finer(search, met.too_few, met.choice)
+            return _cheaper_on_more(search, fewer(search, choice, met.layouts, met.wall_s))
+        risky = met.risky or risky
+    if risky is not None:
+        return risky
+    if targets.advised:
+        _score_below(search, start.least)
+        _keep_costs_in_time(search)
+    return _met_or_refused(search)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Met:
+    """What a search through ranges of rising numbers of GPUs found."""
+
+    choice: Choice | None
+    """The choice on the fewest GPUs that meets the targets safely, if any does."""
+    risky: Choice | None
+    """The choice on the fewest GPUs that meets them at a risk, if that comes first."""
+    too_few: int
+    """The largest number of GPUs below the choice that was tried, or is known to be too small."""
+    layouts: Layouts
+    """The layouts of the choice's range that fit; `wall_s` is the duration of each at mid, `[layout]`."""
+    wall_s: Floats
+
+
+def _first_met(search: CountSearch, first: int, most_gpus: int) -> _Met:
+    """Search ranges of numbers of GPUs in rising order until a choice meets the targets safely."""
+    risky: Choice | None = None
     too_few, empty = first - 1, 0
-    for window in _windows(case, search.targets, first):
+    for window in _windows(search, first, most_gpus):
         layouts, scores, fits = search.score_between(window)
         empty = 0 if len(layouts) else empty + 1
         if search.near_misses.evaluated and empty == MOST_EMPTY:
@@ -62,17 +99,12 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         risky = risky or risky_here
         if choice is not None:
             too_few = int(layouts.gpus[layouts.gpus < choice.gpus].max(initial=too_few))
-            choice = _finer(search, too_few, choice)
-            return _cheaper_on_more(search, fewer(search, choice, layouts.take(fits), scores.wall_s[fits]))
+            able = layouts.take(fits)
+            return _Met(choice=choice, risky=risky, too_few=too_few, layouts=able, wall_s=scores.wall_s[fits])
         too_few = int(layouts.gpus.max())
         if search.near_misses.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
             break  # more GPUs only add cost
-    if risky is not None:
-        return risky
-    if targets.advised:
-        _score_below(search, least)
-        _keep_costs_in_time(search)
-    return _met_or_refused(search)
+    return _Met(choice=None, risky=risky, too_few=too_few, layouts=Layouts.joined([]), wall_s=np.zeros(0))
 
 
 def fewest_between(
@@ -90,53 +122,17 @@ MOST_WITHOUT_DEADLINE = 4096
 """Where only memory and budget count, the search ends beyond this number of GPUs once a layout fits."""
 
 
-def _windows(case: Case, targets: Targets, first: int = 1) -> Iterator[tuple[float, float]]:
+def _windows(search: CountSearch, first: int, most_gpus: int) -> Iterator[tuple[float, float]]:
     """Yield ranges of GPU counts in rising order; with a deadline they are narrow: the first is near the answer."""
-    low, wider = first, WINDOW if targets.deadline_s is None else DEADLINE_WINDOW
-    while low <= targets.most_gpus:
-        high = min(max(math.floor(low * wider), 8 * case.cluster.gpus_per_node), targets.most_gpus)
+    low, wider = first, WINDOW if search.targets.deadline_s is None else DEADLINE_WINDOW
+    while low <= most_gpus:
+        high = min(max(math.floor(low * wider), 8 * search.case.cluster.gpus_per_node), most_gpus)
         yield low, high
         low = high + 1
 
 
 WINDOW = 3.0
 """Ratio of the most to the fewest GPUs of a range."""
-DEADLINE_WINDOW = 1.5
-"""The same ratio with a deadline."""
-
-
-def _least_needed(search: CountSearch) -> int:
-    """Return a number of GPUs below which the deadline cannot be met; 1 without a deadline.
-
-    It is the number that the run needs at the dense peak. Where that is large, it is the number needed at the speed of
-    the fastest layout on little more than that many GPUs, whether or not that layout fits: more GPUs are not markedly
-    faster each.
-    """
-    case, deadline_s = search.case, search.targets.deadline_s
-    if deadline_s is None:
-        return 1
-    peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
-    least = math.floor(case.tokens * flop_of(case.recipe) / deadline_s / (BEST_MFU * peak))
-    if least <= MANY_NODES * case.cluster.gpus_per_node or least > search.targets.most_gpus:
-        return least
-    window = least, (DEADLINE_WINDOW if case.recipe.batch_band is None else SCANNED) * least
-    at = enumerate_layouts(case.recipe, case.cluster, search.fixed, gpus_between=window)
-    if not len(at):
-        return least
-    step_s = np.asarray(step_of(case.recipe, case.cluster, at, 0.0, case.mid).total)
-    gpu_s = float((at.gpus * step_s / tokens_per_step(case.recipe, at)).min()) * case.tokens
-    return max(least, math.floor(FASTER_EACH * gpu_s * search.wall_ratio / deadline_s))
-
-
-BEST_MFU = 0.85
-"""Share of the dense peak that no plan exceeds."""
-MANY_NODES = 8
-"""Number of nodes up to which every number of nodes is considered."""
-SCANNED = 1.13
-"""Ratio of the most to the fewest GPUs whose layouts show how fast the fastest is; it spans one or two round numbers. A
-given batch divides over fewer of them, so a wider range is used for it."""
-FASTER_EACH = 0.85
-"""Lower bound on the ratio of a run's GPU-hours on more GPUs to those on fewer, if memory were no limit."""
 
 
 def _finer(search: CountSearch, too_few: int, enough: Choice) -> Choice:
@@ -288,5 +284,6 @@ def _score_below(search: CountSearch, least: int) -> None:
 
     The search itself starts at the least number that the deadline needs.
     """
-    for window in _windows(search.case, Targets(most_gpus=min(least - 1, search.targets.most_gpus))):
+    most_gpus = min(least - 1, search.targets.most_gpus)
+    for window in _windows(search, 1, most_gpus):
         search.score_between(window)

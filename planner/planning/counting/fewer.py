@@ -42,7 +42,7 @@ def fewer(search: CountSearch, enough: Choice, layouts: Layouts, wall_s: Floats)
     """
     if search.targets.deadline_s is None or search.case.recipe.batch_band is None:
         return enough
-    least = _least_gpus(search, enough)
+    least = least_gpus(search, enough)
     same_splits = [_split_as(search, enough, split, least) for split in _splits(layouts, wall_s)]
     layouts = Layouts.joined([same_split for same_split in same_splits if same_split is not None])
     if len(layouts):
@@ -51,7 +51,7 @@ def fewer(search: CountSearch, enough: Choice, layouts: Layouts, wall_s: Floats)
     return _retry_all_layouts(search, enough)
 
 
-def _least_gpus(search: CountSearch, enough: Choice) -> int:
+def least_gpus(search: CountSearch, enough: Choice) -> int:
     """Return the number of GPUs below which only far fewer GPU-hours would meet the deadline."""
     assert search.targets.deadline_s is not None
     share = search.wall_s_by_gpus.get(enough.gpus, search.targets.deadline_s) / search.targets.deadline_s
