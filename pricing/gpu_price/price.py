@@ -10,7 +10,7 @@ from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.listing import listed
 from pricing.book.conversion import later_rates
-from pricing.book.current import is_historic, votes
+from pricing.book.current import implausible, is_historic, votes
 from pricing.book.reading import load_book
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, load_rates
@@ -38,7 +38,8 @@ def quote_gpu(
     region, as low and mid; high is the provider's most expensive region. 3. The market, restricted to the named region
     if there is one: the median over providers, one vote each (its cheapest current price, without marketplace offers).
     The range is the 5th and 95th percentile of the votes. Below five providers it is the lowest and highest vote,
-    widened where it is narrower than the typical spread of the GPUs that have five.
+    widened where it is narrower than the typical spread of the GPUs that have five, and up to the highest price that
+    any of these providers asks in another region or instance.
 
     A country includes its states and the regions in them. A reserved price without a recent row is the on-demand price
     less the discount of `discounts.csv`, as an assumption.
@@ -115,12 +116,34 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
     if not rows:
         return _missing(book, query)
     ballot = votes(rows, query.as_of, rates)
+    dear = _too_dear(rows, rates, query)
     if not ballot:
-        return _no_rate(rows, query)
+        return _too_dear_alone(dear, query) if dear else _no_rate(rows, query)
     single = query.provider is not None or (query.region and len(ballot) == 1)
     price = provider_price(ballot[0], query) if single else market_price(rates, ballot, query)
     left_out = (*_left_out(book, query), *later_rates({row.currency for row in rows}, rates, query.as_of))
-    return replace(price, warnings=(*price.warnings, *left_out))
+    warned = tuple(Message.of("price.warning.implausible", gpu=query.gpu, rows=dear) for _ in dear[:1])
+    return replace(price, warnings=(*price.warnings, *warned, *left_out))
+
+
+def _too_dear(rows: tuple[PriceRow, ...], rates: tuple[ExchangeRate, ...], query: PriceQuery) -> tuple[Message, ...]:
+    """Return the prices that conversion to USD shows to be implausible, which are not used."""
+    return tuple(
+        Message.of(
+            "price.too_dear",
+            provider=row.provider,
+            amount=f"{row.price_per_gpu_h:f}",
+            currency=row.currency,
+            usd=float(row.price_per_gpu_h * rate.usd_per_unit),
+            rate=f"{rate.usd_per_unit:f}",
+            date=str(rate.date),
+        )
+        for row, rate in implausible(rows, query.as_of, rates)
+    )
+
+
+def _too_dear_alone(dear: tuple[Message, ...], query: PriceQuery) -> GpuPrice:
+    return _unpriced(query, Message.of("price.only_implausible", gpu=query.gpu, rows=dear))
 
 
 def _left_out(book: PriceBook, query: PriceQuery) -> tuple[Message, ...]:

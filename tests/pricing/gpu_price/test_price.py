@@ -180,7 +180,7 @@ def test_rows_older_than_90_days_are_named_as_stale():
     price = quote_gpu(H100, as_of=date(2026, 11, 27))
 
     assert price.stale
-    assert "nebius (2026-08-28), aws (2026-08-28)" in word(price.gap.why)
+    assert "nebius (2026-08-28), lambda (2026-08-28), aws (2026-08-28)" in word(price.gap.why)
 
 
 def test_rows_of_2025_are_used_only_where_there_is_nothing_newer_and_it_is_said(today):
@@ -246,6 +246,22 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
     priced = quote_gpu("mi300x-192gb", as_of=today)
     assert priced.usd_per_gpu_h.mid == pytest.approx(2.75)
     assert "at 1.10 of 2026-10-01 (bank)" in priced.evidence[0].what
+
+
+def test_a_price_that_is_not_plausible_in_dollars_is_left_out_and_named(today, row):
+    rates = (ExchangeRate(currency="JPY", usd_per_unit=Decimal("0.0065"), date=date(2026, 11, 1), source="bank"),)
+    dear = row("60000", id="dear", provider="osaka", currency="JPY")
+    usual = row("400", id="usual", provider="tokyo", currency="JPY")
+    asked = PriceQuery(gpu=H100, provider=None, region=None, commitment="on-demand", as_of=today)
+
+    priced = quote_from(PriceBook(rows=(dear, usual)), rates, asked)
+    alone = quote_from(PriceBook(rows=(dear,)), rates, asked)
+
+    assert priced.usd_per_gpu_h.mid == pytest.approx(2.6)
+    named = "osaka with 60000 JPY = 390.00 USD at 0.0065 (2026-11-01)"
+    assert any(f"above 200 USD per GPU-hour are left out: {named}" in word(warning) for warning in priced.warnings)
+    assert alone.usd_per_gpu_h is None
+    assert f"no price of {H100} is plausible in USD per GPU-hour: {named}" in word(alone.gap.why)
 
 
 def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_one_was_left_out(today, row):
