@@ -25,6 +25,8 @@ class PriceUsed:
     """Whether a row used is more than 90 days old."""
     evidence_ids: tuple[str, ...]
     """The price rows used."""
+    list_usd_per_gpu_h: float | None = None
+    """On-demand price without the discount of the commitment or offer; None: not known, or there is no discount."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

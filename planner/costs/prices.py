@@ -42,6 +42,8 @@ class GpuPrice:
     """Further messages for the reader: historic rows, vague dates, a borrowed range."""
     like: str | None = None
     """The GPU whose price is used for one that has none, as the user requested; None: the price is this GPU's own."""
+    list_usd_per_gpu_h: float | None = None
+    """What the same offer lists for an hour on demand, at mid; None: not known, or the price has no discount on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,7 @@ def _price_used(gpu: str, priced: Priced) -> PriceUsed:
         region=price.region,
         stale=price.stale,
         evidence_ids=tuple(row.id for row in price.evidence),
+        list_usd_per_gpu_h=price.list_usd_per_gpu_h,
     )
 
 

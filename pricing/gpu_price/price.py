@@ -20,6 +20,9 @@ from pricing.gpu_price.market import market_price, provider_price
 from pricing.gpu_price.reserved import less_discount
 from pricing.place.places import place_named
 
+RESERVED = ("1y", "3y")
+"""Commitments at a discount on the on-demand price."""
+
 
 def quote_gpu(
     gpu_id: str,
@@ -104,7 +107,7 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
     """
     check_names(query)
     rows = selected_rows(book, query)
-    if query.commitment in ("1y", "3y") and all(is_historic(row, query.as_of) for row in rows):
+    if query.commitment in RESERVED and all(is_historic(row, query.as_of) for row in rows):
         on_demand = replace(query, commitment="on-demand")
         recent = [row for row in selected_rows(book, on_demand) if not is_historic(row, query.as_of)]
         if recent:
@@ -122,8 +125,17 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
     single = query.provider is not None or (query.region and len(ballot) == 1)
     price = provider_price(ballot[0], query) if single else market_price(rates, ballot, query)
     left_out = (*_left_out(book, query), *later_rates({row.currency for row in rows}, rates, query.as_of))
+    if query.commitment in RESERVED:
+        price = replace(price, list_usd_per_gpu_h=_on_demand_usd(book, rates, query))
     warned = tuple(Message.of("price.warning.implausible", gpu=query.gpu, rows=dear) for _ in dear[:1])
     return replace(price, warnings=(*price.warnings, *warned, *left_out))
+
+
+def _on_demand_usd(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQuery) -> float | None:
+    """Return the on-demand price of the same query at mid; None where no row matches."""
+    on_demand = replace(query, commitment="on-demand")
+    price = quote_from(book, rates, on_demand).usd_per_gpu_h if selected_rows(book, on_demand) else None
+    return None if price is None else price.mid
 
 
 def _too_dear(rows: tuple[PriceRow, ...], rates: tuple[ExchangeRate, ...], query: PriceQuery) -> tuple[Message, ...]:

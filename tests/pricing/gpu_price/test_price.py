@@ -299,3 +299,20 @@ def test_a_price_range_of_a_named_provider_ends_at_its_dearest_row(today, row):
     price = quote_from(PriceBook(rows=rows), (), asked).usd_per_gpu_h
 
     assert (price.low, price.mid, price.high) == (2.0, 2.0, 2.5)
+
+
+@pytest.mark.parametrize(("listed", "usd"), [("3.00", 3.0), (None, None)])
+def test_a_reserved_price_of_the_book_stands_beside_the_list_price_of_the_same_offer(today, row, listed, usd):
+    rows = [row("1.80", id="y", provider="aws", commitment="1y"), row("9.00", id="other", provider="gcp")]
+    rows += [row(listed, id="d", provider="aws")] if listed else []
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="1y", as_of=today)
+
+    price = quote_from(PriceBook(rows=tuple(rows)), (), asked)
+
+    assert price.usd_per_gpu_h.mid == 1.8
+    assert price.list_usd_per_gpu_h == usd
+
+
+def test_a_discounted_price_keeps_the_price_it_was_discounted_from(today):
+    assert quote_gpu(H100, provider="aws", commitment="3y", as_of=today).list_usd_per_gpu_h == 6.88
+    assert quote_gpu(H100, as_of=today).list_usd_per_gpu_h is None
