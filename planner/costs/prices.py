@@ -149,6 +149,12 @@ class OwnedPrice:
     """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price is
     known."""
     rental_usd_per_gpu_h: float | None
+    break_even_low_ratio: float | None = None
+    """The same for machines, PUE and electricity at their lows against a rental price at its high."""
+    break_even_high_ratio: float | None = None
+    """The same at the opposite ends; None although the low is known: there, owning costs more at any utilisation."""
+    rental_low_usd_per_gpu_h: float | None = None
+    rental_high_usd_per_gpu_h: float | None = None
     rental_basis: Message | None = None
     """How the rental price was found."""
     rental_evidence: tuple[Evidence, ...] = ()

@@ -218,9 +218,18 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
     assert hour is not None
     values = {"own": hour.text, "rented": words.value("unit_price", owned["rental_usd_per_gpu_h"])}
     owning, renting = "setting.owned", "setting.rented"
+    even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if hour.at_least:  # there is no price of electricity
         owning, renting = "setting.owned_at_least", "setting.rented_at_least"
-    even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
+    elif (best := owned.get("break_even_low_ratio")) is not None:
+        worst = owned.get("break_even_high_ratio")
+        values |= {"best": words.value("percent", best)}
+        renting = "setting.rented_perhaps"
+        if worst is None:
+            owning = "setting.owned_perhaps"
+        elif worst != best:
+            owning = "setting.owned_within"
+            values |= {"worst": words.value("percent", worst)}
     if even is None or used is None:
         return words.spans(renting, **values) if even is None else ()
     share = strong(words.value("percent", even))
