@@ -191,8 +191,7 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
 def _over(facts: Facts, words: Words) -> dict[str, str]:
     """Return the budget and the probability of exceeding it in words; empty if the high figure is within it."""
     limit_usd, within = facts.given("budget"), facts.probability("budget")
-    cost = facts.answer and facts.answer[COST]
-    if not limit_usd or within is None or not cost or cost["high"] <= float(limit_usd):
+    if within is None or not facts.over_budget:
         return {}
     overspent = words.chance(1.0 - round(within, 2))  # adds up to 100 % with the probability in the headline
     return {"usd": words.value("money", float(limit_usd)), "chance": strong(overspent)}
