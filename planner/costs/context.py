@@ -25,6 +25,8 @@ class PriceUsed:
     """Whether a row used is more than 90 days old."""
     evidence_ids: tuple[str, ...]
     """The price rows used."""
+    list_usd_per_gpu_h: float | None = None
+    """On-demand price without the discount of the commitment or offer; None: not known, or there is no discount."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,12 @@ class OwnedBeside:
     rental_evidence_ids: tuple[str, ...]
     break_even_utilisation_ratio: float | None
     """Utilisation from which owning costs less; None: there is none, or no rental price is known."""
+    break_even_low_ratio: float | None = None
+    """The same if owning costs its low and renting its high."""
+    break_even_high_ratio: float | None = None
+    """The same if owning costs its high and renting its low; None although the low is known: there is none."""
+    rental_low_usd_per_gpu_h: float | None = None
+    rental_high_usd_per_gpu_h: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ class GpuPrice:
     """Further messages for the reader: historic rows, vague dates, a borrowed range."""
     like: str | None = None
     """The GPU whose price is used for one that has none, as the user requested; None: the price is this GPU's own."""
+    list_usd_per_gpu_h: float | None = None
+    """What the same offer lists for an hour on demand, at mid; None: not known, or the price has no discount on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,12 @@ class OwnedPrice:
     """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price is
     known."""
     rental_usd_per_gpu_h: float | None
+    break_even_low_ratio: float | None = None
+    """The same for machines, PUE and electricity at their lows against a rental price at its high."""
+    break_even_high_ratio: float | None = None
+    """The same at the opposite ends; None although the low is known: there, owning costs more at any utilisation."""
+    rental_low_usd_per_gpu_h: float | None = None
+    rental_high_usd_per_gpu_h: float | None = None
     rental_basis: Message | None = None
     """How the rental price was found."""
     rental_evidence: tuple[Evidence, ...] = ()

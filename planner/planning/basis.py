@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from planner.answer.plan import Plan, Unsupported
-from planner.costs.prices import GpuPrice, Ledger, SiteFacts
+from planner.costs.prices import GpuPrice, Ledger, OwnedPrice, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.lazy import dataclass
@@ -233,26 +233,36 @@ def _owned(case: Case) -> Assumption:
     """State the hourly cost of the user's own GPU, and how it compares with renting one."""
     owned = case.ledger.owned
     assert owned is not None
-    price, rented, even = owned.price.usd_per_gpu_h, owned.rental_usd_per_gpu_h, owned.break_even_utilisation_ratio
-    ratio = owned.utilisation_ratio
+    price, ratio = owned.price.usd_per_gpu_h, owned.utilisation_ratio
     lacking = price is not None and price.at_least  # the price of electricity is unknown
-    against: Message | str = ""
-    if rented is not None and even is None:
-        against = Message.of("assumption.own_never_cheaper", rented_usd=rented)
-    elif rented is not None and even is not None:
-        against = Message.of(
-            "assumption.own_cheaper_from_at_least" if lacking else "assumption.own_cheaper_from",
-            rented_usd=rented,
-            utilisation_ratio=even,
-        )
     message = Message.of(
         "assumption.own_without_electricity" if lacking else "assumption.own",
         gpu=case.cluster.gpu.id,
         hour=_hour_price(price),
         used="" if ratio is None else Message.of("assumption.own_used", utilisation_ratio=ratio),
-        against=against,
+        against=_against_renting(owned, lacking=lacking),
     )
     return Assumption(id="own", message=message, input="own")
+
+
+def _against_renting(owned: OwnedPrice, *, lacking: bool) -> Message | str:
+    """State from which utilisation owning costs less than renting, with the range of that figure."""
+    rented, even = owned.rental_usd_per_gpu_h, owned.break_even_utilisation_ratio
+    low, high = owned.break_even_low_ratio, owned.break_even_high_ratio
+    if rented is None:
+        return ""
+    if even is None and low is not None and not lacking:
+        return Message.of("assumption.own_perhaps_cheaper", rented_usd=rented, low_ratio=low)
+    if even is None:
+        return Message.of("assumption.own_never_cheaper", rented_usd=rented)
+    values = {"rented_usd": rented, "utilisation_ratio": even}
+    if lacking:
+        return Message.of("assumption.own_cheaper_from_at_least", **values)
+    if low is None or low == high:
+        return Message.of("assumption.own_cheaper_from", **values)
+    if high is None:
+        return Message.of("assumption.own_cheaper_perhaps_never", **values, low_ratio=low)
+    return Message.of("assumption.own_cheaper_within", **values, low_ratio=low, high_ratio=high)
 
 
 def _like(case: Case) -> Assumption:

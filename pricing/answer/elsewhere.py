@@ -8,7 +8,7 @@ from datetime import date
 from planner.costs.quantity import Energy
 from planner.lazy import dataclass
 from planner.units import kg_from_g
-from pricing.book.current import counting_rows, is_historic
+from pricing.book.current import counting_rows, is_historic, is_implausible
 from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 from pricing.place.places import GridRow, country_of, grid_rows, place_of, require_zone, zone_named
@@ -79,7 +79,7 @@ def elsewhere(
     for row in counting_rows(asked, as_of):
         place = place_of(row.provider, row.region)
         rate = usd_rate(row.currency, as_of, rates)
-        if place is None or rate is None or is_historic(row, as_of):
+        if place is None or rate is None or is_historic(row, as_of) or is_implausible(row, rate):
             continue
         usd = float(row.price_per_gpu_h * rate.usd_per_unit) * gpu_h
         factor = None if at is None else _same_scope_factor(place, row.region, row.provider, at)

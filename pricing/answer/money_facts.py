@@ -80,6 +80,7 @@ def _price_used(gpu: str, priced: Priced) -> PriceUsed:
         region=price.region,
         stale=price.stale,
         evidence_ids=tuple(row.id for row in price.evidence),
+        list_usd_per_gpu_h=price.list_usd_per_gpu_h,
     )
 
 
@@ -109,6 +110,10 @@ def _owned(priced: Priced) -> Iterator[OwnedBeside]:
                 rental_basis=owned.rental_basis,
                 rental_evidence_ids=tuple(row.id for row in owned.rental_evidence),
                 break_even_utilisation_ratio=owned.break_even_utilisation_ratio,
+                break_even_low_ratio=owned.break_even_low_ratio,
+                break_even_high_ratio=owned.break_even_high_ratio,
+                rental_low_usd_per_gpu_h=owned.rental_low_usd_per_gpu_h,
+                rental_high_usd_per_gpu_h=owned.rental_high_usd_per_gpu_h,
             )
 
 

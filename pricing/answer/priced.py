@@ -18,10 +18,11 @@ from planner.lazy import dataclass
 from planner.question.question import MoneyInputs
 from planner.records.home import user_path
 from pricing.base.fact import Fact
+from pricing.gpu_price.ask import check_place
 from pricing.gpu_price.like import priced_or_like
 from pricing.gpu_price.price import quote_gpu
 from pricing.place.carbon import embodied_of
-from pricing.place.places import provider_of
+from pricing.place.places import provider_of, same_place
 from pricing.place.site import site_facts
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     """
     tariff = _tariff(money)
     quote = _quote(gpus, money)
+    _check_place(money)
     region = money.region if money.region is not None or quote is None else quote.price.region
     site = _site(money, region, tariff)
     owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus} if money.own is not None else {}
@@ -129,7 +131,28 @@ def _quote(gpus: Sequence[Gpu], money: MoneyInputs) -> Quote | None:
 
     path, ids = user_path(money.quote), [gpu.id for gpu in gpus]
     quoted = quoted_gpu(path)
-    return read_quote(path, quoted if quoted in ids else ids[0], money.as_of)
+    quote = read_quote(path, quoted if quoted in ids else ids[0], money.as_of)
+    return _elsewhere(quote, money.region)
+
+
+def _check_place(money: MoneyInputs) -> None:
+    """Check the region of the run where the price does not depend on it and no grid stands in for it.
+
+    Raises:
+        UsageError: it is not known.
+    """
+    own_price = money.price_usd_per_gpu_h is not None or money.quote is not None
+    if money.region is not None and own_price and money.grid is None:
+        check_place(money.region, money.provider.strip().lower() if money.provider else None)
+
+
+def _elsewhere(quote: Quote, region: str | None) -> Quote:
+    """Return the offer with a warning where it is for another place than that of the run."""
+    offered = quote.price.region
+    if region is None or offered is None or same_place(offered, region):
+        return quote
+    warning = Message.of("price.warning.offer_elsewhere", offered=offered, region=region)
+    return replace(quote, price=replace(quote.price, warnings=(*quote.price.warnings, warning)))
 
 
 def _owned(gpu: Gpu, money: MoneyInputs, site: SiteFacts) -> OwnedPrice:

@@ -10,8 +10,8 @@ from statistics import median
 
 from planner.hardware.catalogue import load_gpus
 from planner.lazy import dataclass
-from pricing.book.current import counting_rows, is_historic, votes
-from pricing.book.rows import PriceBook, PriceRow
+from pricing.book.current import counting_rows, implausible, is_historic, is_implausible, votes
+from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 
 OUTLIER = Decimal(6)
@@ -40,7 +40,10 @@ def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) ->
         rates: exchange rates.
         as_of: today.
     """
-    findings = [*_row_findings(book, rates, as_of), *_spot_above_on_demand(book), *_outliers(book, rates, as_of)]
+    findings = [
+        *_row_findings(book, rates, as_of), *_implausible(book, rates, as_of), *_spot_above_on_demand(book),
+        *_outliers(book, rates, as_of),
+    ]  # fmt: skip
     return tuple(sorted(findings, key=lambda finding: not finding.is_error))
 
 
@@ -64,6 +67,21 @@ def _row_findings(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date)
                 f"not used: `exchange_rates.csv` of your data folder has no rate of {row.currency} on or before {as_of}"
             )
             yield PriceFinding(row_id=row.id, is_error=False, what=what)
+
+
+def _too_dear(row: PriceRow, rate: ExchangeRate) -> str:
+    """Return what is wrong with a price that is not plausible in USD, and the two likely mistakes."""
+    usd = row.price_per_gpu_h * rate.usd_per_unit
+    converted = f"{row.price_per_gpu_h:f} {row.currency} are {usd:,.2f} USD per GPU-hour"
+    return (
+        f"{converted} at {rate.usd_per_unit:f} of {rate.date}, more than {HIGHEST_PLAUSIBLE_PER_GPU_H}: "
+        f"is it per instance, or is the rate not in USD for one {row.currency}?"
+    )
+
+
+def _implausible(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[PriceFinding]:
+    for row, rate in implausible(counting_rows(book.rows, as_of), as_of, rates):
+        yield PriceFinding(row_id=row.id, is_error=True, what=_too_dear(row, rate))
 
 
 def _spot_above_on_demand(book: PriceBook) -> Iterator[PriceFinding]:
@@ -93,7 +111,9 @@ def _outliers(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> 
         mid = median(vote.usd_per_gpu_h for vote in ballot)
         for row in rows:
             rate = usd_rate(row.currency, as_of, rates)
-            usd = row.price_per_gpu_h * rate.usd_per_unit if rate is not None else mid
+            if rate is None or is_implausible(row, rate):
+                continue  # another finding says so
+            usd = row.price_per_gpu_h * rate.usd_per_unit
             if not mid / OUTLIER <= usd <= mid * OUTLIER:
                 what = f"{usd:f} USD, against a median of {mid:.2f} for {gpu}, {commitment}: is it per instance?"
                 yield PriceFinding(row_id=row.id, is_error=False, what=what)

@@ -16,7 +16,7 @@ from decimal import Decimal
 from itertools import product
 
 from planner.lazy import dataclass
-from pricing.book.rows import STALE_AFTER_DAYS, PriceRow
+from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, STALE_AFTER_DAYS, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 
 HISTORIC_AFTER_DAYS = 548
@@ -82,15 +82,29 @@ def is_historic(row: PriceRow, as_of: date) -> bool:
     return (as_of - row.date_latest).days > HISTORIC_AFTER_DAYS
 
 
+def is_implausible(row: PriceRow, rate: ExchangeRate) -> bool:
+    """Return whether a price is above the highest plausible one in USD, which only its conversion can show."""
+    return row.price_per_gpu_h * rate.usd_per_unit > HIGHEST_PLAUSIBLE_PER_GPU_H
+
+
+def implausible(
+    rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]
+) -> tuple[tuple[PriceRow, ExchangeRate], ...]:
+    """Return the rows whose converted price is not plausible, each with its exchange rate."""
+    converted = ((row, usd_rate(row.currency, as_of, rates)) for row in rows)
+    return tuple((row, rate) for row, rate in converted if rate is not None and is_implausible(row, rate))
+
+
 def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]) -> tuple[Vote, ...]:
     """Return one vote per provider, cheapest first.
 
-    Rows in a currency without a rate on or before the day have no vote.
+    Rows in a currency without a rate on or before the day have no vote, and neither do prices that are not plausible
+    once they are in USD.
     """
     best: dict[str, Vote] = {}
     for row in rows:
         rate = usd_rate(row.currency, as_of, rates)
-        if rate is None:
+        if rate is None or is_implausible(row, rate):
             continue
         usd = row.price_per_gpu_h * rate.usd_per_unit
         vote = Vote(row=row, usd_per_gpu_h=usd, highest_usd_per_gpu_h=usd, rate=rate)

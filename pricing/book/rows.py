@@ -73,7 +73,8 @@ class PriceRow:
     date_earliest: date
     """The price was valid on some day from this one …"""
     date_latest: date
-    """… to this one; both are the same where the day is known. In the future where a source gives only the year."""
+    """… to this one; both are the same where the day is known. Never later than the day on which the row was written:
+    a row dated into the future would outlast newer prices."""
     date_basis: str
     """How the two dates are known."""
     source: str
@@ -83,6 +84,10 @@ class PriceRow:
     def is_stale(self, as_of: date) -> bool:
         """Return whether its newest possible day is more than 90 days before `as_of`."""
         return (as_of - self.date_latest).days > STALE_AFTER_DAYS
+
+    def may_be_stale(self, as_of: date) -> bool:
+        """Return whether its age is not known: its oldest possible day is stale on `as_of`, its newest is not."""
+        return (as_of - self.date_earliest).days > STALE_AFTER_DAYS and not self.is_stale(as_of)
 
     @property
     def date_text(self) -> str:

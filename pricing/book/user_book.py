@@ -16,8 +16,11 @@ from planner.errors import InputFileError, UsageError
 from planner.files import read_bytes
 from planner.lazy import dataclass
 from planner.rows import CellError, Row
+from planner.units import today
+from pricing.book.current import is_implausible
 from pricing.book.reading import load_user_book, parse_book, shipped_by_id, user_book_path
-from pricing.book.rows import COLUMNS, MEND, PriceBook, PriceRow, price_row
+from pricing.book.rows import COLUMNS, HIGHEST_PLAUSIBLE_PER_GPU_H, MEND, PriceBook, PriceRow, price_row
+from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +89,33 @@ def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
 
 
 def _as_read(rows: Iterable[PriceRow]) -> tuple[list[PriceRow], dict[str, int]]:
-    """Return the rows as written and read back, and the number of rows that cannot be, by what was expected."""
+    """Return the rows as written and read back, and the number of rows that cannot be, by what was expected.
+
+    A price in another currency is checked in USD if its exchange rate is known today.
+    """
     valid: list[PriceRow] = []
     refused: dict[str, int] = {}
+    day, known = today(), load_rates()
+    rate_of: dict[str, ExchangeRate | None] = {}
     for row in rows:
         cells = {column: str(getattr(row, column)) for column in COLUMNS}
         try:
-            valid.append(price_row(Row(file="new rows", line=None, cells=cells)))
+            read = price_row(Row(file="new rows", line=None, cells=cells))
         except CellError as error:
             reason = f"{error.column}: expected {error.expected}"
             refused[reason] = refused.get(reason, 0) + 1
+            continue
+        if read.currency not in rate_of:
+            rate_of[read.currency] = usd_rate(read.currency, day, known)
+        rate = rate_of[read.currency]
+        if rate is None or not is_implausible(read, rate):
+            valid.append(read)
+            continue
+        reason = (
+            f"price_per_gpu_h: expected at most {HIGHEST_PLAUSIBLE_PER_GPU_H} USD per GPU-hour, "
+            f"at {rate.usd_per_unit:f} USD per {rate.currency} of {rate.date}"
+        )
+        refused[reason] = refused.get(reason, 0) + 1
     return valid, refused
 
 

@@ -25,6 +25,8 @@ from pricing.contracts.owned import (
 from pricing.files.toml_file import TomlFile, read_toml
 from pricing.place.carbon import LIFE_YEARS
 
+_End = tuple[float, float, float]
+"""One end of what an hour depends on: server price, PUE, price of electricity."""
 LIFE = "capital.life_years"
 EPOCH = "epoch-research/training-cost-trends@263c40a1 cost_analysis_standalone.py"
 
@@ -292,7 +294,8 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
     )
     items = items_usd_per_gpu_h(owned, site.pue.mid, ends[1][2])
     busy = [electricity_usd_per_h(owned, owned.mean_load_ratio, pue, usd_per_kwh) for _, pue, usd_per_kwh in ends]
-    rented = rental.usd_per_gpu_h.mid if rental and rental.usd_per_gpu_h else None
+    rented = rental.usd_per_gpu_h if rental else None
+    low_ratio, mid_ratio, high_ratio = _break_even(owned, ends, rented)
     return OwnedPrice(
         price=GpuPrice(
             gpu=gpu.id,
@@ -309,13 +312,31 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
             warnings=(*_age_warnings(owned), *(() if rental is None else _rental_warnings(rental))),
         ),
         items_usd_per_gpu_h={name: items[name] for name in ITEMS},
-        break_even_utilisation_ratio=break_even_ratio(owned, site.pue.mid, ends[1][2], rented) if rented else None,
-        rental_usd_per_gpu_h=rented,
+        break_even_utilisation_ratio=mid_ratio,
+        break_even_low_ratio=low_ratio,
+        break_even_high_ratio=high_ratio,
+        rental_usd_per_gpu_h=rented.mid if rented else None,
+        rental_low_usd_per_gpu_h=rented.low if rented else None,
+        rental_high_usd_per_gpu_h=rented.high if rented else None,
         rental_basis=rental.basis if rental and rented else None,
         rental_evidence=rental.evidence if rental and rented else (),
         utilisation_ratio=owned.utilisation_ratio,
         life_years=owned.life_years,
         busy_usd_per_gpu_h=Estimate(low=busy[0], mid=busy[1], high=busy[2]),
+    )
+
+
+def _break_even(owned: Owned, ends: tuple[_End, ...], rented: Estimate | None) -> tuple[float | None, ...]:
+    """Return the utilisation from which owning costs less, with its low, mid and high.
+
+    At its low, owning costs its low and renting its high; at its high, the opposite. None: owning costs more there at
+    any utilisation, or no rental price is known.
+    """
+    if rented is None:
+        return None, None, None
+    return tuple(
+        break_even_ratio(replace(owned, server_usd_per_gpu=server), pue, usd_per_kwh, rent)
+        for (server, pue, usd_per_kwh), rent in zip(ends, (rented.high, rented.mid, rented.low), strict=True)
     )
 
 

@@ -18,6 +18,8 @@ from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
 from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
 from pricing.files.toml_file import TomlFile, read_toml
 
+ON_DEMAND = "on_demand_price_per_gpu_h"
+"""Key for the vendor's on-demand price, which no plan pays."""
 _KEYS = (
     "vendor",
     "gpu",
@@ -29,7 +31,7 @@ _KEYS = (
     "minimum_gpus",
     "setup_fee",
     "valid_until",
-    "on_demand_price_per_gpu_h",
+    ON_DEMAND,
 )
 
 
@@ -110,6 +112,7 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: 
     until, ended = file.day("valid_until"), _ended(file, as_of)
     gap = Gap.of("quote.ended", until=str(until)) if ended else stale_rate_gap([rate], as_of)
     usd, amount = price * rate.usd_per_unit, converted(price, rate)
+    listed = None if file.get(ON_DEMAND) is None else file.amount(ON_DEMAND)
     basis = Message.of("quote.basis", vendor=vendor, commitment=commitment)
     what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
     if rate.currency != "USD":
@@ -134,6 +137,7 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: 
         provider=vendor,
         region=None if file.get("region") is None else file.text_of("region"),
         stale=gap is not None,
+        list_usd_per_gpu_h=None if listed is None else float(listed * rate.usd_per_unit),
     )
 
 
@@ -148,7 +152,7 @@ def _price(file: TomlFile, commitment: str, rate: ExchangeRate) -> Decimal:
             expected += f", found {plain(usd):f} USD at {rate.usd_per_unit:f} USD per {rate.currency} of {rate.date}"
             hint += ", and an exchange rate in USD for one unit"
         raise file.fail("price_per_gpu_h", expected, hint)
-    on_demand = file.amount("on_demand_price_per_gpu_h", price)
+    on_demand = file.amount(ON_DEMAND, price)
     if commitment == "spot" and price > on_demand:
         raise file.fail("price_per_gpu_h", f"the spot price {price} is above the on-demand price {on_demand}")
     return price

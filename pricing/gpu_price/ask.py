@@ -74,13 +74,9 @@ def check_names(query: PriceQuery) -> None:
             f"no prices of a provider `{query.provider}`",
             hint=f"did you mean {listed(near)}?" if near else f"the book has {listed(book.providers(), 40)}",
         )
-    if query.region is None or _is_place(query.region, query.provider):
+    regions = _regions(book, query.provider)
+    if query.region is None or _is_known(query.region, query.provider, regions):
         return
-    regions = {row.region for row in book.rows if row.region and query.provider in (None, row.provider)}
-    if query.region.lower() in {region.lower() for region in regions}:
-        return
-    if EVERYWHERE in regions and _is_place(query.region, None):
-        return  # the regions of such a provider are not in the book
     near = near_names(query.region, regions)
     regions_hint = (
         f"the book has {listed(sorted(regions))}" if regions else "its prices name no region: leave out --region"
@@ -89,6 +85,39 @@ def check_names(query: PriceQuery) -> None:
         f"no prices in a region `{query.region}`" + (f" of {query.provider}" if query.provider else ""),
         hint=f"did you mean {listed(near)}?" if near else regions_hint,
     )
+
+
+def check_place(region: str, provider: str | None) -> None:
+    """Check that a region is known where its price is not asked for: it then decides only the place of the run.
+
+    The regions of a provider without a row in the price book cannot be checked.
+
+    Raises:
+        UsageError: it is neither a place nor a region of the price book, or not one of that provider's.
+    """
+    book = load_book()
+    if provider is not None and provider not in book.providers():
+        return
+    regions = _regions(book, provider)
+    if _is_known(region, provider, regions):
+        return
+    near = near_names(region, regions - {EVERYWHERE})
+    raise UsageError(
+        f"no region or place `{region}`" + (f" of {provider}" if provider else "") + " is known",
+        hint=(f"did you mean {listed(near)}? " if near else "")
+        + "give a country, a US state or a cloud region; or give the grid of the place with --grid",
+    )
+
+
+def _regions(book: PriceBook, provider: str | None) -> set[str]:
+    return {row.region for row in book.rows if row.region and provider in (None, row.provider)}
+
+
+def _is_known(region: str, provider: str | None, regions: set[str]) -> bool:
+    """Return whether a region is a place or in the book; a provider with one price everywhere may have any place."""
+    if _is_place(region, provider) or region.lower() in {known.lower() for known in regions}:
+        return True
+    return EVERYWHERE in regions and _is_place(region, None)
 
 
 def _is_place(region: str, provider: str | None) -> bool:

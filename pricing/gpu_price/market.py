@@ -17,7 +17,8 @@ from pricing.gpu_price.ask import PriceQuery
 
 LOW, HIGH = Decimal("0.05"), Decimal("0.95")
 FEW_PROVIDERS = 5
-"""With fewer votes the range extends from the lowest to the highest, otherwise from the 5th to the 95th percentile."""
+"""With fewer votes the range extends from the lowest vote to the highest price of any of these providers, otherwise
+from the 5th to the 95th percentile of the votes."""
 MOST_NAMED = 12
 """Number of providers that a sentence names."""
 TYPICAL_FROM_PROVIDERS = 5
@@ -61,7 +62,7 @@ def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]
     historic = [vote.row for vote in ballot if is_historic(vote.row, as_of)]
     if historic:
         warnings.append(Message.of("price.warning.historic", rows=_dated(historic)))
-    if any(vote.row.date_latest > as_of for vote in ballot):
+    if any(vote.row.may_be_stale(as_of) for vote in ballot):
         warnings.append(Message.of("price.warning.vague_date"))  # the same for every GPU, so it is shown once
     return tuple(warnings)
 
@@ -161,6 +162,8 @@ def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], quer
         if wider is not None:
             low, high, warning = wider
             warnings.append(warning)
+    if len(ballot) < FEW_PROVIDERS:  # a run may have to go where one of these few charges more
+        high = max(high, *(vote.highest_usd_per_gpu_h for vote in ballot))
     gap = _stale_gap(ballot, query.as_of)
     basis = Message.of(
         "price.basis.market",

@@ -10,7 +10,7 @@ from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.listing import listed
 from pricing.book.conversion import later_rates
-from pricing.book.current import is_historic, votes
+from pricing.book.current import implausible, is_historic, votes
 from pricing.book.reading import load_book
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, load_rates
@@ -19,6 +19,9 @@ from pricing.gpu_price.like import nearest_priced
 from pricing.gpu_price.market import market_price, provider_price
 from pricing.gpu_price.reserved import less_discount
 from pricing.place.places import place_named
+
+RESERVED = ("1y", "3y")
+"""Commitments at a discount on the on-demand price."""
 
 
 def quote_gpu(
@@ -38,7 +41,8 @@ def quote_gpu(
     region, as low and mid; high is the provider's most expensive region. 3. The market, restricted to the named region
     if there is one: the median over providers, one vote each (its cheapest current price, without marketplace offers).
     The range is the 5th and 95th percentile of the votes. Below five providers it is the lowest and highest vote,
-    widened where it is narrower than the typical spread of the GPUs that have five.
+    widened where it is narrower than the typical spread of the GPUs that have five, and up to the highest price that
+    any of these providers asks in another region or instance.
 
     A country includes its states and the regions in them. A reserved price without a recent row is the on-demand price
     less the discount of `discounts.csv`, as an assumption.
@@ -103,7 +107,7 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
     """
     check_names(query)
     rows = selected_rows(book, query)
-    if query.commitment in ("1y", "3y") and all(is_historic(row, query.as_of) for row in rows):
+    if query.commitment in RESERVED and all(is_historic(row, query.as_of) for row in rows):
         on_demand = replace(query, commitment="on-demand")
         recent = [row for row in selected_rows(book, on_demand) if not is_historic(row, query.as_of)]
         if recent:
@@ -115,12 +119,43 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
     if not rows:
         return _missing(book, query)
     ballot = votes(rows, query.as_of, rates)
+    dear = _too_dear(rows, rates, query)
     if not ballot:
-        return _no_rate(rows, query)
+        return _too_dear_alone(dear, query) if dear else _no_rate(rows, query)
     single = query.provider is not None or (query.region and len(ballot) == 1)
     price = provider_price(ballot[0], query) if single else market_price(rates, ballot, query)
     left_out = (*_left_out(book, query), *later_rates({row.currency for row in rows}, rates, query.as_of))
-    return replace(price, warnings=(*price.warnings, *left_out))
+    if query.commitment in RESERVED:
+        price = replace(price, list_usd_per_gpu_h=_on_demand_usd(book, rates, query))
+    warned = tuple(Message.of("price.warning.implausible", gpu=query.gpu, rows=dear) for _ in dear[:1])
+    return replace(price, warnings=(*price.warnings, *warned, *left_out))
+
+
+def _on_demand_usd(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQuery) -> float | None:
+    """Return the on-demand price of the same query at mid; None where no row matches."""
+    on_demand = replace(query, commitment="on-demand")
+    price = quote_from(book, rates, on_demand).usd_per_gpu_h if selected_rows(book, on_demand) else None
+    return None if price is None else price.mid
+
+
+def _too_dear(rows: tuple[PriceRow, ...], rates: tuple[ExchangeRate, ...], query: PriceQuery) -> tuple[Message, ...]:
+    """Return the prices that conversion to USD shows to be implausible, which are not used."""
+    return tuple(
+        Message.of(
+            "price.too_dear",
+            provider=row.provider,
+            amount=f"{row.price_per_gpu_h:f}",
+            currency=row.currency,
+            usd=float(row.price_per_gpu_h * rate.usd_per_unit),
+            rate=f"{rate.usd_per_unit:f}",
+            date=str(rate.date),
+        )
+        for row, rate in implausible(rows, query.as_of, rates)
+    )
+
+
+def _too_dear_alone(dear: tuple[Message, ...], query: PriceQuery) -> GpuPrice:
+    return _unpriced(query, Message.of("price.only_implausible", gpu=query.gpu, rows=dear))
 
 
 def _left_out(book: PriceBook, query: PriceQuery) -> tuple[Message, ...]:

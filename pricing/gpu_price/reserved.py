@@ -85,6 +85,7 @@ def less_discount(on_demand: GpuPrice, query: PriceQuery) -> GpuPrice:
         ),
         evidence=on_demand.evidence + assumed,
         commitment=query.commitment,
+        list_usd_per_gpu_h=price.mid,
         warnings=(
             *on_demand.warnings,
             Message.of("price.warning.no_recent_reserved", commitment=query.commitment, gpu=query.gpu),

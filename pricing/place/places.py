@@ -90,6 +90,16 @@ def country_of(place: str) -> str:
     return "USA" if place.startswith("US-") else place
 
 
+def same_place(first: str, second: str) -> bool:
+    """Return whether two names of regions or places are the same, or one is in the country that the other names."""
+    if first.strip().lower() == second.strip().lower():
+        return True
+    place, other = place_named(first), place_named(second)
+    if place is None or other is None:
+        return False
+    return place == other or other == country_of(place) or place == country_of(other)
+
+
 @lru_cache(maxsize=1)
 def _by_name() -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}

@@ -92,7 +92,8 @@ def _row(item: dict[str, Any], day: date) -> PriceRow | str:
     else:
         return f"type {item['type']}"
     per_gpu = plain(price / gpus)
-    if not 0 < per_gpu <= HIGHEST_PLAUSIBLE_PER_GPU_H:
+    dear = item.get("currencyCode") == "USD" and per_gpu > HIGHEST_PLAUSIBLE_PER_GPU_H
+    if per_gpu <= 0 or dear:
         return "a price of 0, or not plausible"
     return PriceRow(
         id="new",

@@ -231,6 +231,12 @@ class Facts:
         return None if value is None else float(value)
 
     @property
+    def over_budget(self) -> bool:
+        """Whether the high figure of the cost is above the budget that was given."""
+        budget, cost = self.given("budget"), (self.answer or {}).get(COST)
+        return bool(budget and cost and cost["high"] > float(budget))
+
+    @property
     def confidence(self) -> float:
         """Minimum probability at which a target counts as met; the schema's default if the document states none."""
         return float(self.doc.get("confidence", DEFAULT_CONFIDENCE))

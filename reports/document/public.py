@@ -50,7 +50,7 @@ PUBLIC_VALUES = frozenset({
 
 PRIVATE_VALUES = frozenset({
     "device", "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers",
-    "record", "region", "row", "rows", "source", "task", "vendor", "what",
+    "offered", "record", "region", "row", "rows", "source", "task", "vendor", "what",
 })  # fmt: skip
 """Message values whose text is not public; `what` is public only if a public source states it."""
 

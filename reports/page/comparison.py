@@ -30,6 +30,10 @@ TIMES_FROM = 3.0
 """Ratio from which a change is stated as a ratio instead of in percent."""
 NEARLY_NOTHING = 0.01
 """Remaining share of a figure below which its change gets a decimal, since only zero is 100 % less."""
+COSTS = {"less": "compare.costs_less", "more": "compare.costs_more", "equal": "compare.costs_equal",
+         "times": "compare.costs_times"}  # fmt: skip
+TAKES = {"less": "compare.less_than", "more": "compare.more_than", "equal": "compare.equal", "times": "compare.times"}
+"""Sentences on the change of the cost, and of the GPU-hours where a cost is not known."""
 Pair = tuple[Facts, Facts]
 
 
@@ -110,19 +114,22 @@ def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) ->
     change = change_of(before, after, metric)
     if before is None or after is None or change is None:
         return words.spans("compare.none", first=called[0], second=called[1])
-    figures = [words.figure(QUANTITY[metric], plan[metric]) for plan in (before, after)]
+    ratio = max(1.0 + change, 1.0 / (1.0 + change)) if change > -1.0 else 1.0  # for zero, no ratio exists
+    quantity, ranges = QUANTITY[metric], [plan[metric] for plan in (before, after)]
+    rung = words.shared(quantity, ranges) if ratio < TIMES_FROM and change > -1.0 else None
+    figures = [words.figure(quantity, range_, rung) for range_ in ranges]
     assert figures[0] is not None
     assert figures[1] is not None
-    ends: dict[str, str | Figure] = {"before": figures[0], "after": figures[1], "metric": words.name("metric", metric)}
+    ends: dict[str, str | Figure] = {"before": figures[0], "after": figures[1], "first": called[0], "second": called[1]}
     ends |= _bounded(before, after, metric, change, called, words)
-    ratio = max(1.0 + change, 1.0 / (1.0 + change)) if change > -1.0 else 1.0  # for zero, no ratio exists
+    keys = COSTS if metric == COST else TAKES
     if ratio >= TIMES_FROM:
         more, less = (called[1], called[0]) if change > 0 else called
-        return words.spans("compare.times", more=more, less=less, times=strong(f"{float(f'{ratio:.2g}'):,g}"), **ends)
+        return words.spans(keys["times"], more=more, less=less, times=strong(f"{float(f'{ratio:.2g}'):,g}"), **ends)
     size = words.figure("percent", abs(change))
     assert size is not None
-    key = "compare.less_than" if change < -SAME else "compare.more_than" if change > SAME else "compare.equal"
-    return words.spans(key, first=called[0], second=called[1], share=size, **ends)
+    key = "less" if change < -SAME else "more" if change > SAME else "equal"
+    return words.spans(keys[key], share=size, **ends)
 
 
 def bound_of(before: Doc, after: Doc, metric: str) -> str:

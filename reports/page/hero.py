@@ -191,8 +191,7 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
 def _over(facts: Facts, words: Words) -> dict[str, str]:
     """Return the budget and the probability of exceeding it in words; empty if the high figure is within it."""
     limit_usd, within = facts.given("budget"), facts.probability("budget")
-    cost = facts.answer and facts.answer[COST]
-    if not limit_usd or within is None or not cost or cost["high"] <= float(limit_usd):
+    if within is None or not facts.over_budget:
         return {}
     overspent = words.chance(1.0 - round(within, 2))  # adds up to 100 % with the probability in the headline
     return {"usd": words.value("money", float(limit_usd)), "chance": strong(overspent)}
@@ -218,9 +217,18 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
     assert hour is not None
     values = {"own": hour.text, "rented": words.value("unit_price", owned["rental_usd_per_gpu_h"])}
     owning, renting = "setting.owned", "setting.rented"
+    even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if hour.at_least:  # there is no price of electricity
         owning, renting = "setting.owned_at_least", "setting.rented_at_least"
-    even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
+    elif (best := owned.get("break_even_low_ratio")) is not None:
+        worst = owned.get("break_even_high_ratio")
+        values |= {"best": words.value("percent", best)}
+        renting = "setting.rented_perhaps"
+        if worst is None:
+            owning = "setting.owned_perhaps"
+        elif worst != best:
+            owning = "setting.owned_within"
+            values |= {"worst": words.value("percent", worst)}
     if even is None or used is None:
         return words.spans(renting, **values) if even is None else ()
     share = strong(words.value("percent", even))

@@ -115,10 +115,15 @@ def _owned(rows: list[Doc], words: Words) -> Table:
         for name, usd in owned["items_usd_per_gpu_h"].items()
     ]  # fmt: skip
     built.append(TableRow(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
-    rented = value_cell("unit_price", owned["rental_usd_per_gpu_h"], words)
+    rented = _within(
+        "unit_price", owned.get("rental_low_usd_per_gpu_h"), owned["rental_usd_per_gpu_h"],
+        owned.get("rental_high_usd_per_gpu_h"), words,
+    )  # fmt: skip
     built.append(TableRow(cells=(Cell(text=words("owned.rented")), rented)))
     for name, bound in bounds.items():
         cell = value_cell("percent", owned[name], words)
+        if name == "break_even_utilisation_ratio" and not hour.at_least:
+            cell = _break_even(owned, words)
         cell = cell if owned[name] is None else replace(cell, text=bound.format(cell.text))
         built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), cell)))
     return Table(
@@ -128,6 +133,24 @@ def _owned(rows: list[Doc], words: Words) -> Table:
         wide=False,
         sortable=False,
     )
+
+
+def _within(quantity: str, low: float | None, mid: float | None, high: float | None, words: Words) -> Cell:
+    """Return a figure with its range; without one if either end is unknown, as in answers of earlier versions."""
+    if mid is None or low is None or high is None:
+        return value_cell(quantity, mid, words)
+    figure = words.figure(quantity, {"low": low, "mid": mid, "high": high})
+    assert figure is not None
+    return Cell(text=figure.text, detail=figure.span, sort=mid)
+
+
+def _break_even(owned: Doc, words: Words) -> Cell:
+    """Return the utilisation from which owning costs less, and the range of it that the ranges of both prices leave."""
+    low, mid, high = (owned.get(f"break_even_{name}_ratio") for name in ("low", "utilisation", "high"))
+    if low is None or (mid is not None and high is not None):
+        return _within("percent", low, mid, high, words)
+    span = words("owned.from_to_never", low=words.value("percent", low))
+    return replace(value_cell("percent", mid, words), detail=span)
 
 
 def _hours(rows: list[Doc], words: Words) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.document.facts import Facts, rung_of
+from reports.document.facts import COST, Facts, rung_of
 from reports.text.clean import clean, web_address
 from reports.text.language import Words
 from reports.text.messages import Sentence, sentence, sentences
@@ -222,9 +222,14 @@ def _used(name: str, words: Words) -> str:
     return words("used.item", metric=label, item=words.name(group, item))
 
 
-def reading(_facts: Facts, words: Words) -> Section | None:
-    """Explain how to read the page, and what would make it wrong."""
-    pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in READING)
+def reading(facts: Facts, words: Words) -> Section | None:
+    """Explain how to read the page, and what would make it wrong.
+
+    The high end of the range goes by the name that the answer gives it.
+    """
+    high = "over" if facts.over_budget else "budget" if (facts.answer or {}).get(COST) else "plan"
+    keys = (high if key == "budget" else key for key in READING)
+    pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in keys)
     wrong = Items(
         title=words("reading.wrong"),
         items=tuple(Cell(text=words(f"reading.wrong.{n}")) for n in range(1, 6)),

@@ -244,6 +244,26 @@ def test_an_own_hour_without_a_price_of_electricity_does_not_claim_to_have_it():
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"break_even_low_ratio": 0.3, "break_even_high_ratio": 0.7},
+         "owning costs less above 48% utilisation (30% to 70% over the ranges of both prices)."),
+        ({"break_even_low_ratio": 0.3},
+         "owning costs less above 48% utilisation (over the ranges of both prices, from 30% to none at all)."),
+        ({"break_even_low_ratio": 0.476, "break_even_high_ratio": 0.476}, "owning costs less above 48% utilisation."),
+        ({"break_even_low_ratio": 0.3, "break_even_utilisation_ratio": None},
+         "owning costs more at any utilisation (at the most favourable ends of both ranges, less above 30%)."),
+    ],
+)  # fmt: skip
+def test_the_break_even_is_said_with_its_range(changes, text):
+    owned = replace(OWNED, **changes)
+
+    (own,) = (row for row in answer_of(Ledger(owned=owned)).assumptions if row.id == "own")
+
+    assert word(own.message).endswith(f"renting one costs $3.49, and {text}")
+
+
 def test_owning_that_never_pays_says_so():
     never = replace(OWNED, break_even_utilisation_ratio=None)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+
 import pytest
 
 from planner.costs.quantity import Energy
@@ -9,6 +12,7 @@ from planner.errors import UsageError
 from pricing.answer.elsewhere import elsewhere
 from pricing.book.reading import shipped_book
 from pricing.book.rows import PriceBook
+from pricing.files.exchange_rates import ExchangeRate
 
 H100 = "h100-sxm5-80gb"
 
@@ -60,3 +64,14 @@ def test_without_a_price_here_nothing_is_saved_or_lost(today):
 def test_an_unknown_place_is_refused(today):
     with pytest.raises(UsageError, match="no grid factor for `Atlantis`"):
         options(today, planned_zone="Atlantis")
+
+
+def test_a_price_that_is_not_plausible_in_dollars_is_no_place(today, row):
+    rates = (ExchangeRate(currency="JPY", usd_per_unit=Decimal("0.0065"), date=date(2026, 10, 1), source="bank"),)
+    dear, usual = (row(price, provider="aws", region="ap-northeast-1", currency="JPY") for price in ("60000", "400"))
+    asked = {"gpu": H100, "gpu_h": 1.0, "energy": Energy.from_mwh(1.0), "planned_zone": None, "usd_here": 5.0}
+
+    def usd(row):
+        return [place.usd for place in elsewhere(PriceBook(rows=(row,)), rates, as_of=today, **asked)]
+
+    assert (usd(dear), usd(usual)) == ([], [pytest.approx(2.6)])

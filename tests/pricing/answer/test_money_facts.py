@@ -191,7 +191,8 @@ def test_owning_stands_beside_renting_with_its_break_even(facts):
     assert sum(own.items_usd_per_gpu_h.values()) == pytest.approx(own.usd_per_gpu_h.mid)
     assert own.rental_usd_per_gpu_h == 3.49
     assert own.utilisation_ratio == 0.8
-    assert 0.3 < own.break_even_utilisation_ratio < 0.6
+    assert 0.15 < own.break_even_low_ratio < 0.3 < own.break_even_utilisation_ratio < 0.6
+    assert own.rental_low_usd_per_gpu_h < 3.49 < own.rental_high_usd_per_gpu_h
 
 
 def test_an_offer_is_named_with_its_terms(facts):

@@ -89,6 +89,23 @@ def test_a_provider_s_region_brings_its_pue_where_the_machines_are_the_provider_
     assert price_question([H100, B200], money(**named)).site.pue.mid == pue
 
 
+@pytest.mark.parametrize(("region", "warned"), [("us-west-2", True), ("eu-central-1", False), (None, False)])
+def test_an_offer_for_another_place_than_the_run_s_is_said(money, file, region, warned):
+    priced = price_question([B200], money(quote=file("quote.toml", QUOTE), region=region))  # the offer is for Germany
+
+    warnings = [word(warning) for warning in priced.prices[B200.id].warnings]
+    assert any("the offer in --quote is for Germany" in text for text in warnings) is warned
+
+
+@pytest.mark.parametrize("own_price", [{"price_usd_per_gpu_h": 2.0}, {"quote": QUOTE}])
+def test_a_region_that_is_not_known_is_refused_unless_the_grid_is_given(money, file, own_price):
+    stated = {name: file("quote.toml", text) if name == "quote" else text for name, text in own_price.items()}
+
+    with pytest.raises(UsageError, match="no region or place `us-esat-1` is known"):
+        price_question([B200], money(region="us-esat-1", **stated))
+    assert price_question([B200], money(region="us-esat-1", grid="120", **stated)).region == "us-esat-1"
+
+
 def test_an_offer_for_another_gpu_is_refused(money, file):
     with pytest.raises(InputFileError, match="the offer is for `b200-sxm-180gb`, not for `h100-sxm5-80gb`"):
         price_question([H100], money(quote=file("quote.toml", QUOTE)))

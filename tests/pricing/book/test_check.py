@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 
 from pricing.book.check import check_book
 from pricing.book.reading import shipped_book
 from pricing.book.rows import PriceBook
+from pricing.files.exchange_rates import ExchangeRate
 
 
 def findings(rows, today):
@@ -60,3 +62,14 @@ def test_a_currency_without_a_rate_is_reported(today, row):
     assert findings([row(id="a", currency="EUR")], today) == [
         ("a", False, "not used: `exchange_rates.csv` of your data folder has no rate of EUR on or before 2026-11-20")
     ]
+
+
+def test_a_price_that_is_not_plausible_in_dollars_is_an_error_said_once(today, row):
+    rows = [row(price, id=f"r{at}", provider=f"p{at}") for at, price in enumerate(("2.1", "2.5", "3.0"))]
+    rows.append(row("60000", id="yen", provider="osaka", currency="JPY"))
+    rates = (ExchangeRate(currency="JPY", usd_per_unit=Decimal("0.0065"), date=date(2026, 10, 1), source="bank"),)
+
+    [finding] = check_book(PriceBook(rows=tuple(rows)), rates, today)
+
+    assert (finding.row_id, finding.is_error) == ("yen", True)
+    assert finding.what.startswith("60000 JPY are 390.00 USD per GPU-hour at 0.0065 of 2026-10-01, more than 200: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.book.current import counting_rows, is_historic, quantile, votes, without_historic
+from pricing.book.current import counting_rows, implausible, is_historic, quantile, votes, without_historic
+from pricing.book.reading import shipped_book
 from pricing.files.exchange_rates import ExchangeRate
 
 
@@ -158,3 +160,24 @@ def test_a_hundred_thousand_rows_are_sorted_out_in_one_pass(today, row):
 
     assert {row.date_latest for row in counting} <= {date(2026, month, 1) for month in range(6, 10)}
     assert len(counting) < len(rows)
+
+
+def yen(usd_per_unit="0.0065"):
+    return (ExchangeRate(currency="JPY", usd_per_unit=Decimal(usd_per_unit), date=date(2026, 10, 1), source="bank"),)
+
+
+def test_a_price_that_is_not_plausible_in_dollars_has_no_vote(today, row):
+    dear = row("60000", id="dear", provider="osaka", currency="JPY")  # 390 USD
+    rows = (dear, row("400", id="usual", provider="tokyo", currency="JPY"))
+
+    assert [vote.row.id for vote in votes(rows, today, yen())] == ["usual"]
+    assert [(row.id, rate.currency) for row, rate in implausible(rows, today, yen())] == [("dear", "JPY")]
+    assert {row.id for row, _ in implausible(rows, today, yen("154"))} == {"dear", "usual"}  # JPY per USD by mistake
+    assert implausible(rows, today, ()) == ()
+
+
+def test_a_newer_price_replaces_a_shipped_one_of_which_only_the_year_is_known(today):
+    old = next(row for row in shipped_book().rows if row.id == "p066")  # Lambda's H100 of 2026
+    new = replace(old, id="new", price_per_gpu_h=Decimal("4.99"), date_earliest=today, date_latest=today)
+
+    assert ids(counting_rows([old, new], today)) == {"new"}

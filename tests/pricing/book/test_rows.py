@@ -44,6 +44,19 @@ def test_shipped_rows_are_of_catalogue_gpus_with_source_and_date():
         assert date(2023, 1, 1) <= row.date_earliest <= row.date_latest
 
 
+def test_no_shipped_row_is_dated_after_the_day_it_was_written():
+    assert max(row.date_latest for row in shipped_book().rows) == date(2026, 11, 20)  # it would outlast newer prices
+
+
+@pytest.mark.parametrize(("day", "unsure"), [("2026-03-31", False), ("2026-04-01", True), ("2026-09-28", True),
+                                             ("2026-09-29", False)])  # fmt: skip
+def test_the_age_of_an_interval_is_unsure_until_all_of_it_is_stale(row, day, unsure):
+    vague = row(date_earliest=date(2025, 12, 31), date_latest=date(2026, 6, 30))
+
+    assert vague.may_be_stale(date.fromisoformat(day)) is unsure
+    assert not row(day="2026-06-30").may_be_stale(date.fromisoformat(day))
+
+
 def test_shipped_prices_are_plausible_per_gpu_hour():
     assert len(shipped_book().rows) == 318
     for row in shipped_book().rows:

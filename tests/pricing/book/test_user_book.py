@@ -165,3 +165,19 @@ def test_a_row_may_not_take_the_id_of_another_shipped_row(data_home, row):
 def test_there_is_no_book_before_the_first_row():
     assert load_user_book().rows == ()
     assert not user_book_path().exists()
+
+
+def test_a_price_that_is_not_plausible_in_dollars_is_not_kept(data_home, row):
+    data_home.mkdir(parents=True)
+    rates = "currency,usd_per_unit,date,source\nJPY,0.0065,2026-10-01,bank\n"
+    (data_home / "exchange_rates.csv").write_text(rates, encoding="utf-8")
+    rows = [row("60000", id="new", currency="JPY"), row("400", id="new", currency="JPY", provider="tokyo")]
+
+    done = add_rows(rows)
+
+    assert [row.provider for row in done.added] == ["tokyo"]
+    assert done.refused == {
+        "price_per_gpu_h: expected at most 200 USD per GPU-hour, at 0.0065 USD per JPY of 2026-10-01": 1
+    }
+    with pytest.raises(InputFileError, match="expected at most 200 USD per GPU-hour"):
+        add_rows(rows, skip_invalid=False)

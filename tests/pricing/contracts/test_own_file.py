@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.errors import InputFileError
@@ -9,6 +11,7 @@ from planner.evidence import EvidenceKind
 from planner.hardware.catalogue import find_gpu
 from pricing import quote_gpu, site_facts
 from pricing.contracts.own_file import DEFAULTS, owned_price, read_own, server_rows
+from pricing.contracts.owned import usd_per_gpu_h
 from reports.text.messages import word
 
 H100 = "h100-sxm5-80gb"
@@ -86,6 +89,35 @@ def test_the_price_is_shown_beside_renting_with_the_break_even(own, today):
     assert own_price.rental_usd_per_gpu_h == 3.49
     assert 0.3 < own_price.break_even_utilisation_ratio < 0.6
     assert own_price.price.commitment == "owned"
+
+
+def test_the_break_even_has_the_range_that_both_prices_leave(own, today):
+    site, rented = site_facts(as_of=today), quote_gpu(H100, as_of=today)
+    owned, server, _ = read_own(own(), find_gpu(H100))
+    priced = owned_price(own(), find_gpu(H100), site, rented)
+
+    def hour(utilisation_ratio, end):
+        machines = replace(owned, server_usd_per_gpu=getattr(server, end), utilisation_ratio=utilisation_ratio)
+        return usd_per_gpu_h(machines, getattr(site.pue, end), getattr(site.electricity_usd_per_kwh, end))
+
+    assert hour(priced.break_even_low_ratio, "low") == pytest.approx(rented.usd_per_gpu_h.high)
+    assert hour(priced.break_even_utilisation_ratio, "mid") == pytest.approx(rented.usd_per_gpu_h.mid)
+    assert hour(priced.break_even_high_ratio, "high") == pytest.approx(rented.usd_per_gpu_h.low)
+    short = owned_price(own("[capital]\nlife_years = 4\n"), find_gpu(H100), site, rented)
+    assert (short.break_even_low_ratio or 0) > 0.2
+    assert short.break_even_high_ratio is None  # even if they always work, they cost more than the cheapest rent
+    assert (priced.rental_low_usd_per_gpu_h, priced.rental_high_usd_per_gpu_h) == (
+        rented.usd_per_gpu_h.low, rented.usd_per_gpu_h.high,
+    )  # fmt: skip
+
+
+def test_the_break_even_of_exact_prices_is_exact(own, today):
+    site = site_facts(pue=1.2, electricity_usd_per_kwh=0.09, as_of=today)
+    text = "[capital]\nserver_usd_per_gpu = 36000\n"
+    priced = owned_price(own(text), find_gpu(H100), site, quote_gpu(H100, price_usd_per_gpu_h=3.0, as_of=today))
+
+    assert priced.break_even_low_ratio == priced.break_even_utilisation_ratio == priced.break_even_high_ratio
+    assert priced.break_even_low_ratio is not None
 
 
 def test_without_an_electricity_price_the_cost_is_a_lower_bound(own, today):

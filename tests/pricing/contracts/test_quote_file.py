@@ -50,6 +50,15 @@ def test_only_vendor_gpu_and_price_are_needed(offer):
     assert (quote.minimum_term_h, quote.minimum_gpus, quote.setup_fee_usd) == (0.0, 1, 0.0)
 
 
+def test_the_vendor_s_on_demand_price_is_the_list_price_in_dollars(offer):
+    rates = (ExchangeRate(currency="EUR", usd_per_unit=Decimal("1.10"), date=date(2026, 11, 1), source="ECB"),)
+
+    assert offer(GOOD).price.list_usd_per_gpu_h is None
+    assert offer(GOOD + "on_demand_price_per_gpu_h = 3.2\n").price.list_usd_per_gpu_h == 3.2
+    euro = offer(GOOD + 'currency = "EUR"\non_demand_price_per_gpu_h = 3\n', rates=rates)
+    assert euro.price.list_usd_per_gpu_h == pytest.approx(3.3)
+
+
 def test_an_offer_that_ended_is_stale(offer):
     quote = offer(GOOD, day=date(2027, 1, 1))
 

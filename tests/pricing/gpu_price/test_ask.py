@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import UsageError
 from pricing.book.rows import PriceBook
-from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
+from pricing.gpu_price.ask import PriceQuery, check_names, check_place, parse_commitment, selected_rows
 
 
 def query(**changes):
@@ -95,3 +95,27 @@ def test_an_unknown_region_is_refused_even_where_no_provider_is_asked_for(today)
     with pytest.raises(UsageError):
         check_names(query(as_of=today, region="us-east-99"))
     check_names(query(as_of=today))
+
+
+@pytest.mark.parametrize(
+    ("region", "provider"),
+    [("us-east-1", None), ("Norway", None), ("culpeper-usa", None), ("eu-west-3", "aws"), ("us-east-1", "lambda"),
+     ("US-EAST-04", "coreweave")],
+)  # fmt: skip
+def test_the_place_of_a_price_of_one_s_own_is_any_that_is_known_or_cannot_be_checked(region, provider):
+    check_place(region, provider)
+
+
+@pytest.mark.parametrize(
+    ("region", "provider", "problem", "hint"),
+    [
+        ("us-esat-1", None, "no region or place `us-esat-1` is known", "us-east-1"),
+        ("eastus", "aws", "no region or place `eastus` of aws is known", "us-east-1"),
+        ("nowhere", None, "no region or place `nowhere` is known", "--grid"),
+    ],
+)
+def test_the_place_of_a_price_of_one_s_own_is_not_a_typing_mistake(region, provider, problem, hint):
+    with pytest.raises(UsageError, match=problem) as caught:
+        check_place(region, provider)
+
+    assert hint in caught.value.hint

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pricing import quote_gpu
 from pricing.book.current import votes
 from pricing.book.reading import shipped_book
 from pricing.book.rows import PriceBook
@@ -67,3 +68,20 @@ def test_a_providers_price_names_its_row(today, row):
 
     assert "cheapest row t1 of 2026-10-01" in word(price.basis)
     assert price.evidence[0].what == "acme, on-demand: 2.5 USD per GPU-hour"
+
+
+def test_the_high_of_a_few_providers_is_the_highest_price_of_any_of_them(row):
+    alone = (row("0.30", id="a", region="x"), row("1.70", id="b", region="y"))
+    other = row("0.40", id="c", provider="b")
+    many = tuple(row(f"0.3{n}", id=f"m{n}", provider=f"p{n}") for n in range(1, 5))
+
+    for rows in (alone, (*alone, other)):
+        assert market_price((), votes(rows, TODAY, ()), asked(TODAY)).usd_per_gpu_h.high == 1.7
+    assert market_price((), votes(alone + many, TODAY, ()), asked(TODAY)).usd_per_gpu_h.high < 0.4
+
+
+def test_spot_is_never_cheaper_at_its_dearest_than_at_the_only_provider_that_has_it(today):
+    market = quote_gpu("t4", commitment="spot", as_of=today).usd_per_gpu_h
+    aws = quote_gpu("t4", commitment="spot", provider="aws", as_of=today).usd_per_gpu_h
+
+    assert market.high >= aws.high == 0.4093

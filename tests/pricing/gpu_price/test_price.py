@@ -180,7 +180,7 @@ def test_rows_older_than_90_days_are_named_as_stale():
     price = quote_gpu(H100, as_of=date(2026, 11, 27))
 
     assert price.stale
-    assert "nebius (2026-08-28), aws (2026-08-28)" in word(price.gap.why)
+    assert "nebius (2026-08-28), lambda (2026-08-28), aws (2026-08-28)" in word(price.gap.why)
 
 
 def test_rows_of_2025_are_used_only_where_there_is_nothing_newer_and_it_is_said(today):
@@ -248,6 +248,22 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
     assert "at 1.10 of 2026-10-01 (bank)" in priced.evidence[0].what
 
 
+def test_a_price_that_is_not_plausible_in_dollars_is_left_out_and_named(today, row):
+    rates = (ExchangeRate(currency="JPY", usd_per_unit=Decimal("0.0065"), date=date(2026, 11, 1), source="bank"),)
+    dear = row("60000", id="dear", provider="osaka", currency="JPY")
+    usual = row("400", id="usual", provider="tokyo", currency="JPY")
+    asked = PriceQuery(gpu=H100, provider=None, region=None, commitment="on-demand", as_of=today)
+
+    priced = quote_from(PriceBook(rows=(dear, usual)), rates, asked)
+    alone = quote_from(PriceBook(rows=(dear,)), rates, asked)
+
+    assert priced.usd_per_gpu_h.mid == pytest.approx(2.6)
+    named = "osaka with 60000 JPY = 390.00 USD at 0.0065 (2026-11-01)"
+    assert any(f"above 200 USD per GPU-hour are left out: {named}" in word(warning) for warning in priced.warnings)
+    assert alone.usd_per_gpu_h is None
+    assert f"no price of {H100} is plausible in USD per GPU-hour: {named}" in word(alone.gap.why)
+
+
 def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_one_was_left_out(today, row):
     def rate(day):
         return ExchangeRate(currency="EUR", usd_per_unit=Decimal("1.10"), date=date.fromisoformat(day), source="bank")
@@ -283,3 +299,20 @@ def test_a_price_range_of_a_named_provider_ends_at_its_dearest_row(today, row):
     price = quote_from(PriceBook(rows=rows), (), asked).usd_per_gpu_h
 
     assert (price.low, price.mid, price.high) == (2.0, 2.0, 2.5)
+
+
+@pytest.mark.parametrize(("listed", "usd"), [("3.00", 3.0), (None, None)])
+def test_a_reserved_price_of_the_book_stands_beside_the_list_price_of_the_same_offer(today, row, listed, usd):
+    rows = [row("1.80", id="y", provider="aws", commitment="1y"), row("9.00", id="other", provider="gcp")]
+    rows += [row(listed, id="d", provider="aws")] if listed else []
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="1y", as_of=today)
+
+    price = quote_from(PriceBook(rows=tuple(rows)), (), asked)
+
+    assert price.usd_per_gpu_h.mid == 1.8
+    assert price.list_usd_per_gpu_h == usd
+
+
+def test_a_discounted_price_keeps_the_price_it_was_discounted_from(today):
+    assert quote_gpu(H100, provider="aws", commitment="3y", as_of=today).list_usd_per_gpu_h == 6.88
+    assert quote_gpu(H100, as_of=today).list_usd_per_gpu_h is None

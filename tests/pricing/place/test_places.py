@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import UsageError
-from pricing.place.places import SCOPES, grid_rows, place_named, place_of, require_zone, zone_named
+from pricing.place.places import SCOPES, grid_rows, place_named, place_of, require_zone, same_place, zone_named
 
 
 def test_every_grid_row_has_scope_year_source_licence_and_a_plausible_factor():
@@ -75,3 +75,21 @@ def test_regions_lie_in_places():
 def test_a_region_name_of_two_providers_in_two_places_needs_the_provider():
     assert zone_named("me-west1", "nebius").zone == "ISR"
     assert zone_named("me-west1", "gcp").zone == "gcp:me-west1"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("us-east-1", "US-EAST-1", True),
+        ("us-east-1", "eastus", True),  # both in Virginia
+        ("us-east-1", "USA", True),
+        ("Germany", "eu-central-1", True),
+        ("us-east-1", "us-west-2", False),
+        ("US-VA", "DEU", False),
+        ("dc-7", "DC-7", True),
+        ("dc-7", "US-VA", False),
+    ],
+)
+def test_places_are_the_same_by_name_or_if_one_contains_the_other(first, second, same):
+    assert same_place(first, second) is same
+    assert same_place(second, first) is same

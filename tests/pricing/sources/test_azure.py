@@ -31,6 +31,16 @@ def test_azure_prices_are_per_gpu_hour_in_every_commitment(today):
     assert answered.skipped == {"Windows, or low priority": 2, "not in force yet": 1, "type DevTestConsumption": 1}
 
 
+@pytest.mark.parametrize(("currency", "kept"), [("USD", 0), ("JPY", 1)])
+def test_azure_prices_are_held_against_the_limit_only_in_dollars(today, currency, kept):
+    [item] = [item for item in json.loads(RECORDED)["Items"] if item["retailPrice"] == 98.32][:1]
+    text = json.dumps({"Items": [item | {"retailPrice": 15_000, "currencyCode": currency}]})
+
+    answered = AZURE.read(Fetched(source="azure", text=text), today)
+
+    assert [row.price_per_gpu_h for row in answered.rows] == [Decimal(1875)] * kept
+
+
 def test_azure_machines_are_of_catalogue_gpus():
     assert all(gpu in load_gpus() and gpus >= 1 for gpu, gpus in machines().values())
 

@@ -28,14 +28,26 @@ def test_the_headline_says_what_changes():
     hero = build_comparison(sample.document(), other(), names=("before", "after")).hero
 
     assert said(hero.headline) == (
-        "after takes 20% less than before. Cost: $690,000 (520,000–900,000) instead of $0.86 million (0.65–1.12)."
+        "after costs 20% less than before: $0.69 million (0.52–0.90) instead of $0.86 million (0.65–1.12)."
     )
+
+
+def test_without_a_price_the_headline_is_of_gpu_hours():
+    first, second = sample.document(), sample.document()
+    for document, hours in ((first, 1.0), (second, 1.25)):
+        for plan in document["plans"]:
+            plan["cost_usd"] = None
+            plan["gpu_hours"] = {end: plan["gpu_hours"][end] * hours for end in ("low", "mid", "high")}
+
+    text = said(build_comparison(first, second, names=("before", "after")).hero.headline)
+
+    assert text.startswith("after takes 25% more GPU-hours than before: ")
 
 
 def test_the_headline_in_chinese():
     hero = build_comparison(sample.document(), other(), names=("甲", "乙"), lang="zh").hero
 
-    assert said(hero.headline) == "乙 比 甲 省 20%：费用为 69 万美元（52–90），原为 86 万美元（65–112）。"
+    assert said(hero.headline) == "乙 的费用比 甲 低 20%：为 69 万美元（52–90），原为 86 万美元（65–112）。"
 
 
 def test_a_large_change_is_told_in_times_and_never_as_all_of_it():
@@ -45,8 +57,8 @@ def test_a_large_change_is_told_in_times_and_never_as_all_of_it():
     fewer, more = (build_comparison(*pair, names=("a", "b")).hero for pair in ((other(), cheap), (cheap, other())))
     assert fewer.table is not None
 
-    assert said(fewer.headline).startswith("a takes 320 times as much as b. Cost: ")
-    assert said(more.headline).startswith("b takes 320 times as much as a. Cost: ")
+    assert said(fewer.headline).startswith("a costs 320 times as much as b: ")
+    assert said(more.headline).startswith("b costs 320 times as much as a: ")
     assert fewer.table.rows[0].cells[3].text == "−99.7%"
 
 
@@ -55,7 +67,7 @@ def test_a_plan_that_costs_nothing_is_all_of_the_cost_less():
     for plan in free["plans"]:
         plan["cost_usd"] = {"low": 0.0, "mid": 0.0, "high": 0.0}
 
-    assert said(build_comparison(other(), free, names=("a", "b")).hero.headline).startswith("b takes 100% less than a.")
+    assert said(build_comparison(other(), free, names=("a", "b")).hero.headline).startswith("b costs 100% less than a:")
 
 
 def bounded(document):
@@ -68,12 +80,12 @@ def bounded(document):
 @pytest.mark.parametrize(
     ("first", "second", "told", "change", "tone"),
     [
-        (sample.document(), bounded(other()), "b takes at most 20% less than a.", "≥ −20%", ""),
-        (bounded(sample.document()), other(), "b takes at least 20% less than a.", "≤ −20%", "good"),
-        (other(), bounded(sample.document()), "b takes at least 25% more than a.", "≥ +25%", "bad"),
-        (bounded(other()), sample.document(), "b takes at most 25% more than a.", "≤ +25%", ""),
-        (bounded(sample.document()), bounded(other()), "b takes perhaps 20% less than a.", "−20%", ""),
-        (sample.document(), bounded(sample.document()), "b takes at least as much as a.", "≥ 0%", ""),
+        (sample.document(), bounded(other()), "b costs at most 20% less than a:", "≥ −20%", ""),
+        (bounded(sample.document()), other(), "b costs at least 20% less than a:", "≤ −20%", "good"),
+        (other(), bounded(sample.document()), "b costs at least 25% more than a:", "≥ +25%", "bad"),
+        (bounded(other()), sample.document(), "b costs at most 25% more than a:", "≤ +25%", ""),
+        (bounded(sample.document()), bounded(other()), "b costs perhaps 20% less than a:", "−20%", ""),
+        (sample.document(), bounded(sample.document()), "b costs at least as much as a:", "≥ 0%", ""),
     ],
 )
 def test_a_figure_that_lacks_something_bounds_the_difference_on_one_side(first, second, told, change, tone):
@@ -97,10 +109,10 @@ def test_a_lower_bound_many_times_as_large_is_at_least_that():
         plan["cost_usd"] |= {end: plan["cost_usd"][end] * 400 for end in ("low", "mid", "high")}
 
     assert said(build_comparison(other(), dear, names=("a", "b")).hero.headline).startswith(
-        "b takes at least 500 times"
+        "b costs at least 500 times"
     )
     assert said(build_comparison(dear, other(), names=("a", "b"), lang="zh").hero.headline).startswith(
-        "a 至少是 b 的 500 倍"
+        "a 的费用至少是 b 的 500 倍"
     )
     assert build_comparison(other(), dear).data["document"]["changes"][0]["second_at_least"] is True
 

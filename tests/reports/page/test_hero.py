@@ -110,6 +110,24 @@ def test_with_own_machines_the_answer_says_from_which_utilisation_on_owning_pays
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"break_even_low_ratio": 0.4, "break_even_high_ratio": 0.9},
+         "less above 60% utilisation (between 40% and 90% over the ranges of both prices), and 80% is planned."),
+        ({"break_even_low_ratio": 0.4, "break_even_high_ratio": None},
+         "less above 60% utilisation (over the ranges of both prices, from 40% to none at all), and 80% is planned."),
+        ({"break_even_low_ratio": 0.6, "break_even_high_ratio": 0.6}, "less above 60% utilisation, and 80% is planned."),
+        ({"break_even_low_ratio": 0.4, "break_even_high_ratio": None, "break_even_utilisation_ratio": None},
+         "more at any utilisation (at the most favourable ends of both ranges, less above 40%)."),
+    ],
+)  # fmt: skip
+def test_where_owning_pays_has_a_range(changes, text):
+    owned = EXTRAS["money"]["owned"][0] | changes
+
+    assert said(view_of(sample.document(money={"prices": [], "owned": [owned]})).hero.setting).endswith(text)
+
+
 def test_owning_that_never_pays_is_said():
     owned = EXTRAS["money"]["owned"][0] | {"break_even_utilisation_ratio": None}
 

@@ -62,7 +62,8 @@ def test_focus_is_the_asked_plan_and_plainly_an_estimate(run, plan):
     assert {row["x_Precision"] for row in bill} == {"fp8"}
     assert {row["x_IsEstimate"] for row in bill} == {"true"}
     assert {row["ProviderName"] for row in bill} == {"own machines"}
-    assert {row["PricingCategory"] for row in bill} == {"Other"}
+    assert {row["PricingCategory"] for row in bill if row["SkuId"] != "electricity"} == {"Other"}
+    assert [row["PricingCategory"] for row in bill if row["SkuId"] == "electricity"] == ["Standard"]
 
 
 def test_focus_of_another_plan_is_chosen_by_precision_and_view(run, plan):

@@ -86,8 +86,21 @@ def test_an_own_hour_is_itemised_and_held_against_a_rented_one():
     assert [row.strong for row in rows].index(True) == 2
 
 
+@pytest.mark.parametrize(
+    ("high", "text", "detail"), [(0.9, "60%", "40–90"), (None, "60%", "from 40% to none")]
+)  # fmt: skip
+def test_the_break_even_and_the_rent_show_their_ranges(high, text, detail):
+    ends = {"break_even_low_ratio": 0.4, "break_even_high_ratio": high}
+    ends |= {"rental_low_usd_per_gpu_h": 2.0, "rental_high_usd_per_gpu_h": 4.0}
+    rows = table_of("owned", money={"owned": [EXTRAS["money"]["owned"][0] | ends]}).rows
+    rented, _, even = (row.cells[1] for row in rows[-3:])
+
+    assert (rented.text, rented.detail) == ("$2.50", "2.00–4.00")
+    assert (even.text, even.detail) == (text, detail)
+
+
 def test_an_own_hour_without_its_electricity_has_bounds_and_no_zero_for_what_is_unknown():
-    owned = EXTRAS["money"]["owned"][0]
+    owned = EXTRAS["money"]["owned"][0] | {"break_even_low_ratio": 0.4}
     hour = owned["usd_per_gpu_h"] | {"at_least": True}
     lacking = owned | {"usd_per_gpu_h": hour, "items_usd_per_gpu_h": {"server": 1.9, "electricity": 0.0}}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner.question.asked import SOURCES
+from planner.question.asked import SOURCES, InputValue
 from planner.question.inputs import INPUTS
 from reports.document.facts import Facts
 from reports.page.build import build, checked
-from reports.sections.evidence.basis import assumptions, gap_cell, question
+from reports.sections.evidence.basis import assumptions, gap_cell, question, reading
 from reports.text.language import LANGUAGES, words_for
 from tests.reports import sample
 
@@ -48,3 +48,23 @@ def test_every_input_of_a_question_has_a_name(lang):
     words = words_for(lang)
 
     assert [entry.name for entry in INPUTS if not words.has(f"input.{entry.name}")] == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "price", "term"),
+    [
+        (None, True, "The figure to budget with"),
+        (2e6, True, "The figure to budget with"),
+        (1e6, True, "The high figure"),  # 0.86 million (0.65 to 1.12): the answer does not say to budget it
+        (None, False, "The figure to plan with"),
+    ],
+)
+def test_the_high_end_is_explained_by_the_name_that_the_answer_gives_it(budget, price, term):
+    budgeted = sample.answer().question | {"budget": InputValue(value=budget, source="flag")}
+    document = sample.document(question=budgeted)
+    for plan in document["plans"]:
+        plan["cost_usd"] = plan["cost_usd"] if price else None
+    section = reading(Facts(checked(document)), WORDS)
+    assert section is not None
+
+    assert section.blocks[0].pairs[1][0] == term
