@@ -51,6 +51,7 @@ class Heard:
 def options(path: Path, **changes: object) -> Options:
     values: dict[str, object] = {
         "device": "cpu", "suite": "quick", "workloads": ("launch",), "precisions": ("fp32",), "path": str(path),
+        "budget_s": LIMIT_S,
     }  # fmt: skip
     return Options(**(values | changes))  # type: ignore[arg-type]
 
