@@ -71,10 +71,10 @@ class Browser:
             self.send("Browser.close")
         os.close(self._write)
         try:
-            self._process.wait(20)
+            self._process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(20)
+            self._process.wait(LIMIT_S)
         os.close(self._read)
         shutil.rmtree(self._profile, ignore_errors=True)
 
