@@ -128,7 +128,7 @@ def test_a_step_that_is_killed_with_all_its_processes_leaves_a_whole_record(tmp_
     words = [sys.executable, str(FOLDER / "campaign.py"), "plans", "--out", str(record.parent), "--device", "cpu"]
 
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        end = time.monotonic() + 300.0
+        end = time.monotonic() + 900.0
         while process.poll() is None and time.monotonic() < end:
             if record.exists() and record.read_bytes().count(b"\n") >= 3:
                 break

@@ -40,7 +40,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
-    shell(*PIP, "--quiet", "--python", python, "install", "--no-compile", wheel, cwd=folder)
+    shell(*PIP, "--quiet", "--python", python, "install", "--no-compile", "--retries", "10", wheel, cwd=folder)
     return python.parent
 
 

@@ -30,7 +30,7 @@ from tests.fuzz.imports import LOG, OF_TOOLS, OF_TRAINING
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests/corpus/files"
-LONGEST_S = 60
+LONGEST_S = 300
 """A command that takes longer hangs."""
 
 Mutation = Callable[[bytes, random.Random], bytes]

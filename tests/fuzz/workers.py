@@ -6,15 +6,17 @@ import multiprocessing
 import resource
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tests.fuzz.case import DIED, HUNG, Outcome
 
-LIMIT_S = 180.0
+LIMIT_S = 600.0
 """Of one case; the slowest question takes some ten seconds on a free core, and the machine may be busy."""
 MEMORY_BYTES = 6 * 1024**3
-"""Address space of a worker: more than any question needs, so that endless reading ends in an error."""
+"""What a worker may add to the address space of the process that it is forked from, which may have loaded PyTorch: more
+than any question needs, so that endless reading ends in an error."""
 
 
 class Worker:
@@ -68,8 +70,17 @@ def judge_of(surface: ModuleType) -> Callable[[Any, Any], list[str]]:
     return judge
 
 
+def _address_space_bytes() -> int:
+    """Size of this process's address space; 0 where the system does not report it (not Linux)."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
 def _work(pipe: Connection, surface: ModuleType) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    most = _address_space_bytes() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     judge = judge_of(surface)
     while True:
         try:

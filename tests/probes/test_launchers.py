@@ -132,7 +132,7 @@ def test_the_script_of_one_cpu_node_runs_and_its_record_comes_back_whole(name: s
         check=False,
         cwd=tmp_path,
         env=environment(tmp_path, port),
-        timeout=300,
+        timeout=900,
     )
 
     assert done.returncode == 0, done.stderr

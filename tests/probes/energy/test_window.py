@@ -42,10 +42,10 @@ STATES = (
 
 
 def sensor() -> ReplaySensor:
-    """A counter that ticks every 20 ms at constant power for 20 s (synthetic)."""
+    """A counter that ticks every 5 ms at constant power for 60 s (synthetic); who polls it late is that much off."""
     readings = tuple(
-        Reading(time_s=i / 50, energy_j=i / 50 * WATTS, power_instant_w=WATTS, power_average_w=WATTS)
-        for i in range(1001)
+        Reading(time_s=i / 200, energy_j=i / 200 * WATTS, power_instant_w=WATTS, power_average_w=WATTS)
+        for i in range(12_001)
     )
     began = time.monotonic()
     return ReplaySensor(Trace(readings=readings, states=STATES), now=lambda: time.monotonic() - began)

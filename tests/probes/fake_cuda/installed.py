@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 import probes
 from probes.device.clock import Runs, no_mark
 from probes.device.device import Device
-from probes.memory.side import TrackedCase, serve, track_case
+from probes.memory.side import SideTracker, TrackedCase, serve, track_case
 from probes.memory.tracker import Tracked
 from probes.models.cases import LLAMAS
 from probes.timing.device_gate import DeviceGate
@@ -48,6 +48,9 @@ USED = (
 undo what is put in their place."""
 HOST_SHARE = 0.2
 """Of a step's time, what the host takes to launch it."""
+TRACKING_LIMIT_S = 900.0
+"""Of real time, for a result of the process that tracks memory: the minutes of the fake GPU are over before a busy
+machine has imported all that the process needs."""
 MOST_COPIES = 24
 """Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
 
@@ -192,6 +195,7 @@ class _SmallBuilds:
 def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoints) -> None:
     patch.setattr(Point, "build", _SmallBuilds(vars(Point)["build"], gpu, faulty))
     patch.setattr("probes.memory.side.serve", serve_small)
+    patch.setattr(vars(SideTracker)["__init__"], "__defaults__", (TRACKING_LIMIT_S,))
     for name, shape in SMALL_LLAMAS.items():
         patch.setitem(LLAMAS, name, shape)
     patch.setattr("probes.workloads.idle.HELD_BYTES", IDLE_BYTES)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-_STUCK_S = 20.0
+_STUCK_S = 300.0
 """Of real time, after which a thread that neither waits nor ends is an error."""
 
 

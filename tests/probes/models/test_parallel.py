@@ -64,7 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
         path = tmp_path_factory.mktemp("ranks") / "seen.json"
         command = ["-m", "tests.probes.models.parallel.ranks", str(world), str(path), str(least)]
         with forking(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            _, stderr = process.communicate(timeout=300)
+            _, stderr = process.communicate(timeout=600)
         assert process.returncode == 0, stderr[-4000:]
         return json.loads(path.read_text())
 

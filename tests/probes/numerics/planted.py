@@ -1,20 +1,27 @@
 """Tasks whose answers are known: gradients of a given size, and a layer that cannot stand a low precision.
 
-And a keeper for instruments that work on them, which need no resume.
+And what instruments that work on them need: time that no machine uses up, and a keeper without a resume.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
+from probes.numerics.instruments.time import TimeBudget
 from probes.numerics.tasks.interface import Job, Task
 from probes.numerics.training import Place
 
 PLACE = Place(device=torch.device("cpu"), kind="cpu", capability=(0, 0), size="small")
+
+
+def ample() -> TimeBudget:
+    """An hour: what is done is decided by the plan alone, however slow or busy the machine is."""
+    return TimeBudget(end_s=time.monotonic() + 3600.0)
 
 
 def keep_nothing(_key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:

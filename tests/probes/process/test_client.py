@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from planner.records.measurement import Measurement
 from probes.process.client import Ended, run_in_process
 from probes.record.options import Options
 from probes.session.listener import Progress
+from tests.probes.process.waiting import LIMIT_S, wait_for_lines, wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,6 +51,7 @@ class Heard:
 def options(path: Path, **changes: object) -> Options:
     values: dict[str, object] = {
         "device": "cpu", "suite": "quick", "workloads": ("launch",), "precisions": ("fp32",), "path": str(path),
+        "budget_s": LIMIT_S,
     }  # fmt: skip
     return Options(**(values | changes))  # type: ignore[arg-type]
 
@@ -139,23 +140,15 @@ def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def wait_for_lines(path: Path, count: int) -> None:
-    for _ in range(3000):
-        if path.exists() and path.read_text(encoding="utf-8").count("\n") >= count:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the record did not grow")
-
-
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)], ids=["SIGINT", "SIGTERM"]
 )
 def test_an_interruption_keeps_and_names_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "r.jsonl"
     process = start(path, "--workload", "gemm", "--precision", "fp32")
-    wait_for_lines(path, 3)
+    wait_for_lines(path, 3, process)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=LIMIT_S)
 
     assert process.returncode == 130
     assert "error: interrupted" in errors
@@ -175,14 +168,16 @@ def test_a_probe_process_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path
     path = tmp_path / "r.jsonl"
     process = start(path, "--suite", "quick", "--budget", "5m", "--workload", "bandwidth,launch", "--precision", "fp32")
     note = path.with_name("r.jsonl.underway")
-    for _ in range(6000):
+
+    def copying() -> bool:
         with suppress(FileNotFoundError):  # there only while a point is under way
-            if "bandwidth/copy" in note.read_text(encoding="utf-8"):
-                break
-        time.sleep(0.02)
+            return "bandwidth/copy" in note.read_text(encoding="utf-8")
+        return False
+
+    wait_until(copying, process)
     (worker,) = children(process.pid)
     os.kill(worker, signal.SIGKILL)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=LIMIT_S)
 
     assert process.returncode == 0
     assert "ended by SIGKILL" in errors
@@ -195,13 +190,6 @@ def running(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(listed.stdout.strip()) and not listed.stdout.strip().startswith("Z")
-
-
-def wait_until_gone(pid: int, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while running(pid):
-        assert time.monotonic() < end, "the process is still there"
-        time.sleep(0.1)
 
 
 def test_a_process_that_no_parent_holds_goes_when_its_pipe_closes(tmp_path: Path) -> None:
@@ -219,7 +207,7 @@ def test_a_process_that_no_parent_holds_goes_when_its_pipe_closes(tmp_path: Path
 
     child.stdin.close()
 
-    assert child.wait(timeout=60) == 130
+    assert child.wait(timeout=LIMIT_S) == 130
     child.stdout.close()
 
 
@@ -227,21 +215,21 @@ def test_a_record_has_one_probe_at_a_time_which_ends_with_its_parent_however_tha
     path = tmp_path / "r.jsonl"
     first = start(path, "--suite", "thorough", "--workload", "gemm", "--precision", "fp32")
     try:
-        wait_for_lines(path, 3)
+        wait_for_lines(path, 3, first)
         (worker,) = children(first.pid)
         second = start(path, "--resume", "--workload", "gemm", "--precision", "fp32")
         (kept,) = (tmp_path / "data" / "mpplan" / "records").glob("*.jsonl")
         third = start(kept, "--resume", "--workload", "gemm", "--precision", "fp32")  # the copy is the same run
-        (_, errors), (_, third_errors) = (probe.communicate(timeout=120) for probe in (second, third))
+        (_, errors), (_, third_errors) = (probe.communicate(timeout=LIMIT_S) for probe in (second, third))
     finally:
         first.kill()
-        first.communicate(timeout=60)
+        first.communicate(timeout=LIMIT_S)
 
     assert second.returncode == third.returncode == UsageError.exit_code
     assert f"error: `{path}` is being measured by process {worker}" in errors
     assert "hint: wait until it has ended" in errors
     assert f"error: `{kept}` is being measured by process {worker}" in third_errors
-    wait_until_gone(worker, 15)  # it has two seconds; a loaded machine takes longer
+    wait_until(lambda: not running(worker))
     assert not (tmp_path / "r.jsonl.underway").exists()  # no point is blamed for it
     record = read_measurements(path)
     assert len({point.run_id for point in record.measurements}) == 1
@@ -251,12 +239,12 @@ def test_a_record_has_one_probe_at_a_time_which_ends_with_its_parent_however_tha
 def test_a_record_whose_probe_was_killed_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     process = start(path, "--suite", "quick", "--budget", "5m", "--workload", "gemm", "--precision", "fp32")
-    wait_for_lines(path, 2)
+    wait_for_lines(path, 2, process)
     (worker,) = children(process.pid)
     process.kill()
     os.kill(worker, signal.SIGKILL)
-    process.communicate(timeout=60)
-    wait_until_gone(worker, 15)
+    process.communicate(timeout=LIMIT_S)
+    wait_until(lambda: not running(worker))
 
     ended = run_in_process(options(path, resume=True), Heard())
 
@@ -288,7 +276,7 @@ def test_a_full_disk_is_said_once_and_what_was_measured_is_kept(tmp_path: Path) 
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=ROOT, check=False,
-        timeout=300,
+        timeout=LIMIT_S,
     )  # fmt: skip
 
     assert done.returncode == UsageError.exit_code

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from probes.numerics.session.options import NumericsOptions
 from probes.numerics.session.parts import parts_path, read_parts
 from probes.process.client import run_in_process
 from probes.session.listener import Silence
+from tests.probes.process.waiting import LIMIT_S, wait_for_lines
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,14 +36,6 @@ def start(record: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
     )
-
-
-def wait_for_parts(record: Path, count: int) -> None:
-    for _ in range(1200):
-        if parts_path(record).exists() and parts_path(record).read_text(encoding="utf-8").count("\n") >= count:
-            return
-        time.sleep(0.1)
-    raise AssertionError("no part was finished")
 
 
 def kept_in(record: Path) -> dict[str, dict[str, object]]:
@@ -70,7 +62,7 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path, monkeypat
     asked = ("--task", "numerics_worker_task:make", "--precision", "bf16", "--seeds", "3", "--budget", "10m")
     process = start(record, *asked)
     try:
-        wait_for_parts(record, 6)
+        wait_for_lines(parts_path(record), 6, process)
     finally:
         process.kill()
         process.communicate()
@@ -78,7 +70,7 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path, monkeypat
     assert before
 
     resumed = start(record, "--resume", "--budget", "10m")
-    printed, stderr = resumed.communicate(timeout=600)
+    printed, stderr = resumed.communicate(timeout=LIMIT_S)
 
     assert resumed.returncode == 0, stderr
     after = kept_in(record)
@@ -95,11 +87,11 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path, monkeypat
 )
 def test_an_interruption_ends_with_130_and_names_the_record(tmp_path: Path, number: signal.Signals) -> None:
     record = tmp_path / "r.jsonl"
-    process = start(record, "--task", "char-lm", "--budget", "60s")
+    process = start(record, "--task", "char-lm", "--budget", "10m")
     try:
-        wait_for_parts(record, 6)
+        wait_for_lines(parts_path(record), 6, process)
         process.send_signal(number)
-        printed, stderr = process.communicate(timeout=60)
+        printed, stderr = process.communicate(timeout=LIMIT_S)
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -21,7 +21,7 @@ def machine_is_watched_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(path: object, **changes: object) -> Options:
     values = {"device": "cpu", "suite": "quick", "workloads": ("launch",), "precisions": ("fp32",), "path": str(path)}
-    return Options(**(values | changes))
+    return Options(**(values | {"budget_s": 600.0} | changes))  # more than the usual 25 s: a busy machine takes longer
 
 
 def test_a_run_measures_what_was_asked_and_closes_its_record(tmp_path) -> None:

@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -31,10 +30,11 @@ from probes.process.torchrun import check_rendezvous, first_failure, is_rank, ra
 from probes.record.options import Options
 from probes.verify.document import Case, verify_cases
 from tests.probes.process.test_client import ROOT, Heard, start
+from tests.probes.process.waiting import LIMIT_S, wait_until
 
 MOST = (len(OPS) + 1) // 2
 """Operations of the five that have to agree where other tests run beside this one."""
-ASKED = Options(device="cpu", suite="quick", precisions=("fp32",), ranks=2, budget_s=240.0, join_s=60.0)
+ASKED = Options(device="cpu", suite="quick", precisions=("fp32",), ranks=2, budget_s=LIMIT_S, join_s=LIMIT_S)
 
 
 def asked(path: Path) -> Options:
@@ -195,13 +195,10 @@ def within(first: float | None, first_sd: float | None, second: float | None, se
 
 def test_an_interruption_ends_every_rank_and_keeps_the_record(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    process = start(path, "--ranks", "2", "--workload", "collective", "--precision", "fp32", "--budget", "5m")
-    for _ in range(1500):
-        if path.exists() and "collective/" in path.read_text(encoding="utf-8"):
-            break
-        time.sleep(0.1)
+    process = start(path, "--ranks", "2", "--workload", "collective", "--precision", "fp32", "--budget", "10m")
+    wait_until(lambda: path.exists() and "collective/" in path.read_text(encoding="utf-8"), process)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=LIMIT_S)
 
     assert process.returncode == 130, errors
     assert "error: interrupted" in errors
@@ -212,10 +209,27 @@ def test_an_interruption_ends_every_rank_and_keeps_the_record(tmp_path: Path) ->
 def test_torchrun_itself_may_start_the_ranks(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "mpplan"]
-    asked = ["probe", "--device", "cpu", "--suite", "quick", "--workload", "overlap", "--precision", "fp32"]
+    asked = [
+        "probe",
+        "--device",
+        "cpu",
+        "--suite",
+        "quick",
+        "--workload",
+        "overlap",
+        "--precision",
+        "fp32",
+        "--budget",
+        "10m",
+    ]
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*command, *asked, "-o", str(path)], capture_output=True, text=True, env=environment, timeout=300, check=False
+        [*command, *asked, "-o", str(path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=LIMIT_S,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr
@@ -273,7 +287,7 @@ def test_a_rank_that_lost_the_others_says_more_than_torchrun_does() -> None:
 def test_nodes_that_did_not_meet_are_said_with_the_time_waited() -> None:
     options = replace(ASKED, nnodes=4, rdzv_endpoint="node01:29500")
 
-    with pytest.raises(CannotMeasureError, match="fewer than 4 nodes came to node01:29500 within 60 s"):
+    with pytest.raises(CannotMeasureError, match="fewer than 4 nodes came to node01:29500 within 600 s"):
         check_rendezvous("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", options)
     with pytest.raises(CannotMeasureError, match="nothing answers at node01:29500"):
         check_rendezvous("RendezvousConnectionError: The connection has failed", options)

@@ -13,7 +13,7 @@ from planner.records.measurement import Measurement
 from probes.record.options import Options
 from tests.probes.ranks.forked import forking
 
-LIMIT_S = 240.0
+LIMIT_S = 900.0
 
 OUT_OF_MEMORY = (
     "collective/all_gather/world/1x2/4194304",
@@ -43,7 +43,9 @@ class RanksRun:
 
 def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> RanksRun:
     """Run the probe on two fake GPUs, and wait until both ranks have ended."""
-    asked = Options(**({"device": "cuda", "suite": "quick", "ranks": 2, "path": str(path), "join_s": 60.0} | options))
+    asked = Options(
+        **({"device": "cuda", "suite": "quick", "ranks": 2, "path": str(path), "join_s": LIMIT_S} | options)
+    )
     codes = path.with_name("codes.json")
     command = ["-m", "tests.probes.ranks.fake_gpus", asked.to_json(), json.dumps(special), str(codes)]
     quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGKILL
@@ -17,11 +17,17 @@ from typing import IO, Any
 ROOT = Path(__file__).parents[3]
 
 
-def free_port() -> int:
-    """A port of this machine that nobody listens to."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+@contextmanager
+def held_port() -> Iterator[int]:
+    """A port of this machine that the system gives to nobody else until the block ends, and that a rank can listen on.
+
+    It is bound here without listening, and PyTorch's store binds it again, since both set SO_REUSEADDR. A port that is
+    merely free now may be taken by anyone before rank 0 listens on it.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
 
 
 def fork_ranks(world: int, run: Callable[[], int | None], *imported: str) -> list[int]:
@@ -34,10 +40,11 @@ def fork_ranks(world: int, run: Callable[[], int | None], *imported: str) -> lis
     """
     for name in imported:
         importlib.import_module(name)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    os.environ |= {"WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world)}
-    ranks = [os.fork() or _end_as(rank, run) for rank in range(world)]
-    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in ranks]
+    with held_port() as port:
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        os.environ |= {"WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world)}
+        ranks = [os.fork() or _end_as(rank, run) for rank in range(world)]
+        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in ranks]
 
 
 def _end_as(rank: int, run: Callable[[], int | None]) -> int:

@@ -43,9 +43,9 @@ def main() -> None:
     place = place_from_environment()
     assert place is not None
     device = open_device("cpu")
-    team, _ = join(place, lambda: (device, Arrival(rank=place.rank, device=device.name)), 60.0)
+    team, _ = join(place, lambda: (device, Arrival(rank=place.rank, device=device.name)), 600.0)
     groups = {kind[0]: team.group(*kind).ranks for kind in kinds_of_groups(place)}
-    slow = CallTrial(call=lambda: time.sleep(0.02 if place.rank == 1 else 0.005))
+    slow = CallTrial(call=lambda: time.sleep(0.3 if place.rank == 1 else 0.005))
     batch = TeamClock(CpuClock(), team).batch(slow, samples=3, iterations=1)
     told = {
         "rank": place.rank,

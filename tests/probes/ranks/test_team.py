@@ -19,7 +19,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     out = tmp_path_factory.mktemp("team") / "told.json"
     command = ["-m", "tests.probes.ranks.tell", str(out)]
     with forking(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as ranks:
-        _, stderr = ranks.communicate(timeout=300)
+        _, stderr = ranks.communicate(timeout=600)
     assert ranks.returncode == 0, stderr[-4000:]
     answers: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
     return answers
@@ -54,11 +54,11 @@ def test_neighbours_and_distant_ranks_form_the_groups_of_tensor_and_data_paralle
 
 
 def test_a_sample_is_that_of_the_slowest_rank_and_each_keeps_its_own(told: list[dict[str, Any]]) -> None:
-    """Rank 1 rests 20 ms, the others 5."""
+    """Rank 1 rests 300 ms, the others 5: so far apart that of nine rests one is shorter on any machine."""
     assert all(rank["samples_s"] == told[0]["samples_s"] for rank in told)
-    assert min(told[0]["samples_s"]) >= 0.02
-    assert min(told[1]["own_s"]) >= 0.02
-    assert min(min(told[rank]["own_s"]) for rank in (0, 2, 3)) < 0.02
+    assert min(told[0]["samples_s"]) >= 0.3
+    assert min(told[1]["own_s"]) >= 0.3
+    assert min(min(told[rank]["own_s"]) for rank in (0, 2, 3)) < 0.3
 
 
 def test_clocks_of_one_node_agree(told: list[dict[str, Any]]) -> None:

@@ -15,11 +15,11 @@ from probes.sensors.sampler import Sampler
 from tests.probes.record.traces import read_traces
 
 
-def ramp(watts: float, seconds: float) -> Trace:
-    """A counter ticking every 100 ms at constant power, and two states (synthetic)."""
+def ramp(watts: float, seconds: float, ticks_per_s: int = 10) -> Trace:
+    """A counter ticking evenly, usually every 100 ms, at constant power, and two states (synthetic)."""
+    ticks = (i / ticks_per_s for i in range(round(seconds * ticks_per_s) + 1))
     readings = tuple(
-        Reading(time_s=i / 10, energy_j=i / 10 * watts, power_instant_w=watts, power_average_w=watts)
-        for i in range(round(seconds * 10) + 1)
+        Reading(time_s=at_s, energy_j=at_s * watts, power_instant_w=watts, power_average_w=watts) for at_s in ticks
     )
     states = (
         State(time_s=0.0, temperature_c=40.0, sm_clock_hz=1.98e9),
@@ -65,8 +65,9 @@ def test_a_trace_cut_off_costs_only_its_last_line(tmp_path: Path) -> None:
 
 
 def test_the_sampler_hears_a_sensor_while_the_main_thread_works_and_keeps_what_changed() -> None:
+    trace = ramp(500.0, 60.0, ticks_per_s=50)  # however late a busy machine polls, it is at most a tick of 20 ms off
     start = time.monotonic()
-    sensor = ReplaySensor(ramp(500.0, 5.0), now=lambda: time.monotonic() - start)
+    sensor = ReplaySensor(trace, now=lambda: time.monotonic() - start)
 
     with Sampler(sensor) as sampler:
         time.sleep(1.0)

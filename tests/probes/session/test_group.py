@@ -247,8 +247,8 @@ def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration()
     from probes.sensors import ReplaySensor
     from tests.probes.sensors.test_replay import ramp
 
+    shifted = ramp(200.0, 120.0, ticks_per_s=50)
     start = time.monotonic()
-    shifted = ramp(200.0, 30.0)
     sensor = ReplaySensor(
         type(shifted)(
             readings=tuple(type(r)(**{**_as(r), "time_s": r.time_s + start}) for r in shifted.readings),
@@ -261,7 +261,7 @@ def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration()
 
     figures = run(point("a", waiting, energy_s=1.0), sensor=sensor)["a"]
 
-    assert figures.power.mean_w == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
+    assert figures.power.mean_w == pytest.approx(200.0, rel=0.05)  # a tick of 20 ms at both ends of a second
     assert figures.energy.j_per_iteration == pytest.approx(figures.power.mean_w * figures.time.median_s)
     assert (figures.energy.source, figures.energy.scope, figures.sampling.regime) == ("counter", "board", "sustained")
 

@@ -30,7 +30,7 @@ def nothing_is_timed_well(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def opened(path: Path, *workloads: str, **changes: Any) -> Iterator[Session]:
     values: dict[str, Any] = {"device": "cpu", "suite": "quick", "precisions": ("fp32",), "path": str(path)}
-    session = Session(Options(**(values | {"workloads": workloads} | changes)))
+    session = Session(Options(**(values | {"workloads": workloads, "budget_s": 600.0} | changes)))
     try:
         yield ungated(session)
     finally:

@@ -98,7 +98,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     (home / "numerics_command_task.py").write_text(OWN, encoding="utf-8")
     asked = ("--task", "numerics_command_task:make", "--precision", "bf16,fp8", "--seeds", "3")
 
-    result = run("numerics", "--device", "cpu", *asked, "--budget", "12s", "--json")
+    result = run("numerics", "--device", "cpu", *asked, "--budget", "10m", "--json")
 
     assert result.code == 0, result.err
     document = json.loads(result.out)
@@ -106,8 +106,8 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     assert [fault.message for fault in Draft202012Validator(schema).iter_errors(document)] == []
     assert document["tasks"][0]["id"] == "numerics_command_task:make"
     modes = {pair["precision"]: pair["mode"] for pair in document["parity"][0]["pairs"]}
-    assert modes  # on a machine with much other work the slower precision may be cut short
-    assert modes.items() <= {"bf16": "real", "fp8": "emulated"}.items()
+    assert modes == {"bf16": "real", "fp8": "emulated"}
+    assert document["complete"]  # so small a task ends long before its time, however slow the machine
 
     resumed = run("numerics", "--device", "cpu", "--resume", "--budget", "2s")
     assert resumed.code == 0

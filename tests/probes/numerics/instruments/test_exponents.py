@@ -23,7 +23,7 @@ from probes.numerics.instruments.time import TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from probes.numerics.training import Run  # noqa: E402
-from tests.probes.numerics.planted import PLACE, keep_nothing, task_of  # noqa: E402
+from tests.probes.numerics.planted import PLACE, ample, keep_nothing, task_of  # noqa: E402
 
 
 @pytest.mark.parametrize(("gradient", "flushed"), [(2.0**-24, 0.0), (2.0**-25, 1.0), (2.0**-30, 1.0)])
@@ -100,9 +100,15 @@ def test_a_recommended_scale_has_room_above_the_largest_gradient_and_below_the_l
     assert recommended["flushed_ratio"] == pytest.approx(2 / 3 if power == 9 else 1 / 3)
 
 
+@pytest.fixture
+def ten_steps(monkeypatch):
+    """Of a run, whatever time there is: every second one is looked at."""
+    monkeypatch.setattr("probes.numerics.instruments.exponents.MOST_STEPS", 10)
+
+
 @pytest.mark.parametrize("name", ["char-lm", "digits-vit"])
-def test_the_recommended_scale_does_not_overflow(name):
-    answer = histograms(find_task(name), PLACE, TimeBudget(end_s=time.monotonic() + 1.5), keep_nothing)
+def test_the_recommended_scale_does_not_overflow(ten_steps, name):
+    answer = histograms(find_task(name), PLACE, ample(), keep_nothing)
     scale = answer["overall"]["loss_scale"]["scale_log2"]
     run = Run(find_task(name), 0, PLACE)
 
@@ -113,9 +119,10 @@ def test_the_recommended_scale_does_not_overflow(name):
         assert answer["overall"]["tensors"][tensor]["formats"]["fp16"]["best_scale_log2"] == scale
 
 
-def test_the_document_names_every_layer_and_tensor():
-    answer = histograms(find_task("char-lm"), PLACE, TimeBudget(end_s=time.monotonic() + 1.5), keep_nothing)
+def test_the_document_names_every_layer_and_tensor(ten_steps):
+    answer = histograms(find_task("char-lm"), PLACE, ample(), keep_nothing)
 
+    assert (answer["steps"], answer["cut_short"]) == (10, [])
     assert [row["layer"] for row in answer["layers"]][:3] == ["embedding", "position", "blocks.0.attention_norm"]
     assert all(set(row["tensors"]) == set(TENSORS) for row in answer["layers"])
     total = answer["overall"]["tensors"]["gradients"]

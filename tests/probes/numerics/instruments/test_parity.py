@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.parity import parity, plan_steps_and_seeds, planned, train_run  # noqa: E402 - it needs torch
-from probes.numerics.instruments.time import OutOfTimeError, Plain, TimeBudget  # noqa: E402
+from probes.numerics.instruments.time import OutOfTimeError, Plain  # noqa: E402
 from probes.numerics.lowering.recipes import choose_lower, lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from probes.numerics.tasks.interface import Job, Task  # noqa: E402
-from tests.probes.numerics.planted import PLACE  # noqa: E402
+from tests.probes.numerics.planted import PLACE, ample  # noqa: E402
 
 
 class Raw(torch.nn.Module):
@@ -45,13 +44,11 @@ def kept(runs: dict[str, Plain]):
 
 
 def test_bf16_is_equivalent_and_the_null_pair_shows_almost_nothing():
-    budget = TimeBudget(end_s=time.monotonic() + 120.0)
-
     answer = parity(
         find_task("char-lm"),
         PLACE,
         choose_lower(["bf16", "nvfp4"]),
-        budget,
+        ample(),
         kept({"plan": PLAN | {"seeds": 3}}),
         margin=0.05,
     )
@@ -68,10 +65,10 @@ def test_bf16_is_equivalent_and_the_null_pair_shows_almost_nothing():
 
 def test_a_broken_precision_is_not_equivalent():
     broken = replace(lower_by_id("fp8"), id="nvfp4", forward_format="e2m1", gradient_format="e2m1")
-    budget = TimeBudget(end_s=time.monotonic() + 120.0)  # FP4 with one scale per tensor flushes most of every gradient
+    # FP4 with one scale per tensor flushes most of every gradient
 
     answer = parity(
-        find_task("char-lm"), PLACE, [broken], budget, kept({"plan": PLAN | {"seeds": 3, "steps": 30}}), margin=0.005
+        find_task("char-lm"), PLACE, [broken], ample(), kept({"plan": PLAN | {"seeds": 3, "steps": 30}}), margin=0.005
     )
 
     assert answer["pairs"][0]["verdict"] == "not_equivalent"
@@ -84,7 +81,7 @@ def test_a_run_that_is_kept_is_not_trained_again():
         find_task("char-lm"),
         PLACE,
         choose_lower(["bf16"]),
-        TimeBudget(end_s=time.monotonic() + 60.0),
+        ample(),
         kept(runs),
     )
     first = parity(*arguments, margin=0.02)
@@ -124,9 +121,8 @@ def test_the_time_of_a_step_is_measured_in_each_precision():
 def test_what_was_cut_short_is_named():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seed_s": 1e6, "steps": 1}}
     runs["plan"] |= {"alone_s": {"fp8": 1e6}, "base_s": 2.5e5}
-    budget = TimeBudget(end_s=time.monotonic() + 30.0)
 
-    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), budget, kept(runs), margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), ample(), kept(runs), margin=0.02)
 
     assert answer["seeds"] == 2
     why = "the slowest comes last: a step takes 4.0 times FP32's on this device"
@@ -137,9 +133,8 @@ def test_what_was_cut_short_is_named():
 
 def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 1, "alone_s": {"fp8": 0.0}}}
-    budget = TimeBudget(end_s=time.monotonic() + 30.0)
 
-    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), budget, kept(runs), margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), ample(), kept(runs), margin=0.02)
 
     assert [pair["precision"] for pair in answer["pairs"]] == ["bf16", "fp8"]
     assert answer["pairs"][1]["pairs"] == 4
@@ -157,9 +152,7 @@ def test_a_precision_that_reaches_nothing_is_not_called_equivalent():
     task = Task(id="raw", what="raw", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 2}}
 
-    answer = parity(
-        task, PLACE, choose_lower(["bf16", "nvfp4"]), TimeBudget(end_s=time.monotonic() + 30.0), kept(runs), margin=9.0
-    )
+    answer = parity(task, PLACE, choose_lower(["bf16", "nvfp4"]), ample(), kept(runs), margin=9.0)
 
     bf16, nvfp4 = answer["pairs"]
     assert (bf16["verdict"], bf16["lowered_matrices"], bf16["matrices"]) == ("equivalent", 1, 1)
@@ -184,8 +177,7 @@ def test_the_mean_of_fp32_beside_a_pair_is_that_of_its_own_seeds():
             raise OutOfTimeError
         return kept(runs)(key, compute)
 
-    budget = TimeBudget(end_s=time.monotonic() + 30.0)
-    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), budget, keep, margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), ample(), keep, margin=0.02)
 
     bf16, fp8 = answer["pairs"]
     assert (answer["baseline_mean"], bf16["baseline_mean"], fp8["baseline_mean"]) == (2.5, 2.5, 1.5)
@@ -197,9 +189,8 @@ def test_where_fp32_itself_breaks_down_nothing_is_said_of_the_lower_precision():
     broken = {"figures": {"loss": None}, "wall_s": 0.1, "steps": 1, "skipped": 0, "real_layers": 9, "lowered_layers": 9}
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3}}
     runs |= {f"{name}/{seed}": broken for name in ("fp32", "fp32-moved", "bf16") for seed in range(3)}
-    budget = TimeBudget(end_s=time.monotonic() + 30.0)
 
-    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), budget, kept(runs), margin=0.02)
+    answer = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), ample(), kept(runs), margin=0.02)
 
     assert answer["pairs"][0]["verdict"] == "cannot_tell"
     assert answer["pairs"][0]["reason"].startswith("0 pairs of runs cannot tell")

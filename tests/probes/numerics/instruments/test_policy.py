@@ -13,7 +13,7 @@ from probes.numerics.instruments.policy import Tried, policy  # noqa: E402 - it 
 from probes.numerics.instruments.sensitivity import sensitivity  # noqa: E402
 from probes.numerics.instruments.time import Plain, TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
-from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
+from tests.probes.numerics.planted import PLACE, ample, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
 
 PLAN = {"method": "one at a time", "seeds": 3, "warm_steps": 5, "steps": 50, "trained": 2, "run_s": 0.0}
 """Of few short runs, whatever time there is."""
@@ -30,17 +30,16 @@ def measured():
         task_with_a_sensitive_layer(),
         PLACE,
         lower_by_id("fp8"),
-        TimeBudget(end_s=time.monotonic() + 60.0),
+        ample(),
         keep_the_plan,
     )
 
 
 def test_a_wide_margin_keeps_no_layer_and_a_margin_of_nothing_keeps_all(measured):
     answer, warm_starts = measured
-    budget = TimeBudget(end_s=time.monotonic() + 20.0)
 
-    wide = policy(warm_starts, answer, 1e6, budget, keep_nothing)
-    narrow = policy(warm_starts, answer, -1.0, budget, keep_nothing)
+    wide = policy(warm_starts, answer, 1e6, ample(), keep_nothing)
+    narrow = policy(warm_starts, answer, -1.0, ample(), keep_nothing)
 
     assert (wide["verdict"], wide["keep_high"]) == ("within", [])
     assert wide["words"].startswith("all 4 layers")
@@ -52,7 +51,7 @@ def test_a_wide_margin_keeps_no_layer_and_a_margin_of_nothing_keeps_all(measured
 def test_the_usual_policy_is_measured_beside_it(measured):
     answer, warm_starts = measured
 
-    advice = policy(warm_starts, answer, 0.005, TimeBudget(end_s=time.monotonic() + 20.0), keep_nothing)
+    advice = policy(warm_starts, answer, 0.005, ample(), keep_nothing)
 
     assert set(advice["usual"]["layers"]) == {"layer0", "layer1", "layer2"}  # the last stays high
     assert advice["usual"]["loss_change_low"] > advice["loss_change_high"]

@@ -25,9 +25,7 @@ from probes.numerics.instruments.time import TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from probes.numerics.training import Run, ScaleStep  # noqa: E402
-from tests.probes.numerics.planted import PLACE, keep_nothing, task_of  # noqa: E402
-
-AMPLE = TimeBudget(end_s=math.inf)
+from tests.probes.numerics.planted import PLACE, ample, keep_nothing, task_of  # noqa: E402
 
 
 @pytest.mark.parametrize(("gradient", "limit"), [(1.0, 15), (256.0, 7), (2.0**-8, 23)])
@@ -45,9 +43,7 @@ def test_a_known_gradient_overflows_at_the_scale_that_it_must(gradient, limit):
 
 
 def test_the_whole_instrument_finds_the_limit_and_names_nothing_cut():
-    budget = TimeBudget(end_s=time.monotonic() + 60.0)
-
-    answer = loss_scaling(task_of(1.0), PLACE, budget, keep_nothing)
+    answer = loss_scaling(task_of(1.0), PLACE, ample(), keep_nothing)
 
     assert (answer["largest_without_overflow_log2"], answer["smallest_with_overflow_log2"]) == (15, 16)
     assert [row["scale_log2"] for row in answer["static"]] == list(POWERS)
@@ -73,7 +69,7 @@ def test_a_model_whose_inputs_fp16_cannot_hold_is_said_not_to_train():
 
     task = Task(id="huge", what="huge inputs", metrics=("loss",), make=make, steps={"small": 50})
 
-    answer = loss_scaling(task, PLACE, TimeBudget(end_s=time.monotonic() + 10.0), keep_nothing)
+    answer = loss_scaling(task, PLACE, ample(), keep_nothing)
 
     default_run = answer["dynamic"][0]
     assert answer["trains"] is False
@@ -83,7 +79,7 @@ def test_a_model_whose_inputs_fp16_cannot_hold_is_said_not_to_train():
 
 
 def test_dynamic_scaling_backs_off_grows_and_is_cut_back_again():
-    dynamic = dynamic_scale(Run(task_of(1.0), 0, PLACE), "short", 100, AMPLE)
+    dynamic = dynamic_scale(Run(task_of(1.0), 0, PLACE), "short", 100, ample())
 
     # from 2^24 nine steps down to 2^15, then up after ten steps, back at once, and so on
     assert dynamic.growth_interval == 10
@@ -115,7 +111,7 @@ def test_where_autocast_reaches_nothing_no_scale_is_tried():
         )  # fmt: skip
 
     task = Task(id="off", what="off", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
-    answer = loss_scaling(task, PLACE, TimeBudget(end_s=time.monotonic() + 5.0), keep_nothing)
+    answer = loss_scaling(task, PLACE, ample(), keep_nothing)
 
     assert "no matrix product ran in float16" in answer["why_not_applied"]
     assert (answer["static"], answer["dynamic"], answer["largest_without_overflow_log2"]) == ([], [], None)

@@ -14,7 +14,7 @@ from probes.numerics.instruments.schedule import SCHEDULES, recommended, schedul
 from probes.numerics.instruments.time import Plain, TimeBudget  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
-from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
+from tests.probes.numerics.planted import PLACE, ample, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
 
 
 @pytest.mark.parametrize(("name", "low"), [("all high", 0), ("all low", 10), ("high first", 8), ("high last", 8)])
@@ -70,7 +70,7 @@ def test_a_task_that_suffers_only_while_it_is_low_ends_well_when_it_ends_high():
     def keep(key: str, compute: Callable[[], Plain]) -> Plain:
         return plan if key == "plan" else compute()
 
-    answer = schedule(task, PLACE, recipe, 0.02, TimeBudget(end_s=time.monotonic() + 120.0), keep)
+    answer = schedule(task, PLACE, recipe, 0.02, ample(), keep)
 
     rows = {row["name"]: row for row in answer["schedules"]}
     assert rows["all high"]["loss_change"] == 0.0
@@ -92,9 +92,6 @@ def test_all_low_is_what_parity_says_of_the_same_precision():
             kept[key] = compute()
         return kept[key]
 
-    def ample() -> TimeBudget:
-        return TimeBudget(end_s=time.monotonic() + 60.0)
-
     (pair,) = parity(task, PLACE, [recipe], ample(), keep, margin=0.02)["pairs"]
 
     answer = schedule(task, PLACE, recipe, 0.02, ample(), keep_nothing, keep)
@@ -104,7 +101,11 @@ def test_all_low_is_what_parity_says_of_the_same_precision():
     assert low["verdict"] == pair["verdict"]
     for end, name in (("_low", "low"), ("", "mid"), ("_high", "high")):
         assert low[f"loss_change{end}"] == pair[f"difference_{name}"]
-    late = schedule(task, PLACE, recipe, 0.02, TimeBudget(end_s=time.monotonic() + 0.2), keep_nothing, keep)
+
+    def keep_a_long_plan(key: str, compute: Callable[[], Plain]) -> Plain:
+        return {"steps": 6, "seeds": 3, "seed_s": 1e6, "shared": True} if key == "plan" else compute()
+
+    late = schedule(task, PLACE, recipe, 0.02, ample(), keep_a_long_plan, keep)
     assert late["schedules"][1]["loss_change"] == pair["difference_mid"]
     assert late["cut_short"]
 
