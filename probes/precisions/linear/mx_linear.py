@@ -48,7 +48,11 @@ def swap(module: nn.Module, *, emulate: bool) -> None:
 
 
 def make_mx(role: str, M: int, N: int, K: int, device: Device, copies: int, *, emulate: bool) -> Callable[[], None]:
-    """Return a function that computes `left @ right` of MXFP8 operands cast beforehand."""
+    """Return a function that computes `left @ right` of MXFP8 operands cast beforehand.
+
+    The scales are put into the order of the matrix units beforehand too; otherwise torchao would do that in each call,
+    and its kernels would be timed with the product.
+    """
     ao = _torchao()
     kernel = ao.KernelPreference.EMULATED if emulate else ao.KernelPreference.AUTO
     calls: list[Callable[[], object]] = []
@@ -60,4 +64,5 @@ def make_mx(role: str, M: int, N: int, K: int, device: Device, copies: int, *, e
 
 
 def _cast(ao: Any, x: torch.Tensor, kernel: Any) -> Any:
-    return ao.MXTensor.to_mx(x, torch.float8_e4m3fn, BLOCK, ao.ScaleCalculationMode.RCEIL, kernel)
+    scaling = ao.ScaleCalculationMode.RCEIL
+    return ao.MXTensor.to_mx(x, torch.float8_e4m3fn, BLOCK, scaling, kernel, is_swizzled_scales=True)
