@@ -37,4 +37,3 @@ def test_a_bare_mx_product_is_nothing_but_the_product(monkeypatch: pytest.Monkey
     assert all(scale.is_contiguous() and scale.dtype == torch.float8_e8m0fnu for scale in first[2:4])
     # A call that put scales into their order would hand over new tensors each time.
     assert [x.data_ptr() for x in first[:4]] == [x.data_ptr() for x in second[:4]]
-
