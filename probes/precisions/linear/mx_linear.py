@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,9 +21,10 @@ BLOCK = 32
 
 
 def _torchao() -> Any:
-    from torchao.prototype.moe_training import mxfp8_linear
-
-    return mxfp8_linear
+    try:
+        return import_module("torchao.prototype.moe_training.mxfp8_linear")
+    except ModuleNotFoundError:
+        return import_module("torchao.prototype.mx_formats.mx_linear")  # its place in torchao 0.17
 
 
 class MxLinear(nn.Linear):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torchao")
 
 from probes.precisions.interface import ROLES  # noqa: E402
-from probes.precisions.linear.mx_linear import BLOCK, make_mx  # noqa: E402
+from probes.precisions.linear.mx_linear import BLOCK, _torchao, make_mx  # noqa: E402
 from probes.precisions.linear.products import shape_of  # noqa: E402
 from tests.probes.build import CPU  # noqa: E402
 
@@ -37,3 +38,10 @@ def test_a_bare_mx_product_is_nothing_but_the_product(monkeypatch: pytest.Monkey
     assert all(scale.is_contiguous() and scale.dtype == torch.float8_e8m0fnu for scale in first[2:4])
     # A call that put scales into their order would hand over new tensors each time.
     assert [x.data_ptr() for x in first[:4]] == [x.data_ptr() for x in second[:4]]
+
+
+def test_torchaos_layer_is_found_in_its_place_of_0_17_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchao.prototype.mx_formats.mx_linear", _torchao())
+    monkeypatch.setitem(sys.modules, "torchao.prototype.moe_training.mxfp8_linear", None)
+
+    make_mx("forward", 32, 64, 96, CPU, 1, emulate=True)()
