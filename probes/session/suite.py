@@ -82,7 +82,7 @@ class Session:
             suite=options.suite,
             recipes=precisions.choose(options.precisions, self.device.kind),
             seed=options.seed,
-            has_sensor=all(team.gather(self.sensor is not None)),
+            has_sensor=all(team.gather(opened.meters)),
             team=team,
         )
         self.tracker = open_tracker(self.device, options.seed)
