@@ -51,6 +51,18 @@ class Device:
 
         return torch.device("cuda", self.index) if self.kind == "cuda" else torch.device("cpu")
 
+    def as_current(self) -> Device:
+        """Make a GPU the current one of this process, which may create a context on it, and return it.
+
+        Events, streams, statistics, Triton's kernels and a task's own `.cuda()` use the current GPU, not the one of
+        their tensors.
+        """
+        if self.kind == "cuda":
+            import torch
+
+            torch.cuda.set_device(self.index)
+        return self
+
     @property
     def clock(self) -> Clock:
         """The clock that times work on it."""

@@ -155,6 +155,7 @@ def serve(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCa
     import torch
 
     torch.set_num_threads(1)
+    device.as_current()
     with suppress(BrokenPipeError, KeyboardInterrupt):  # the measuring process is gone, or is being ended
         for case in cases:
             result: Tracked | str

@@ -132,7 +132,7 @@ def look() -> list[DoctorFinding]:
         findings.append(
             DoctorFinding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
         )
-        findings += _precisions(device, label)
+        findings += _precisions(device.as_current(), label)
         findings += _energy(device, label)
     return findings
 

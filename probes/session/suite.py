@@ -341,7 +341,7 @@ class Session:
         if self.device.kind == "cuda":
             import torch
 
-            torch.cuda.set_device(self.device.index)
+            self.device.as_current()
             torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
 
     def _read_bare_idle(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing import Pipe
 
 import pytest
@@ -78,3 +79,16 @@ def test_what_a_case_fails_with_is_sent_in_its_place() -> None:
     case, result = ours.recv()
     assert (case, type(result)) == (UNKNOWN, str)
     assert "nobody's" in result
+
+
+def test_the_gpu_whose_memory_is_tracked_is_the_current_one_of_the_tracking_process() -> None:
+    from tests.probes.fake_cuda.board import Board
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    second = replace(H200, index=1)
+    ours, theirs = Pipe(duplex=False)
+    with fake_cuda(board=Board(number=1, index=1, count=2), whole_models=False, counts=False) as gpu:
+        serve(theirs, second, 0, [])
+
+    assert gpu.is_current
+    ours.close()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch")
 
 from planner.errors import CannotMeasureError
+from probes.device.device import open_device
 from probes.session import doctor
+from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.installed import fake_cuda
 
 
@@ -21,6 +25,24 @@ def test_a_gpu_is_found_with_what_it_runs_and_what_its_board_tells() -> None:
     assert refused == {"mxfp8"}
     assert "compute capability 10.0 is needed" in by_name["mxfp8"].detail
     assert by_name["energy"].detail == by_name["power"].detail == "nvml, scope board"
+
+
+def test_each_gpu_is_the_current_one_while_its_precisions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    current: list[bool] = []
+    real = doctor._precisions
+
+    with fake_cuda(board=Board(number=1, index=1, count=2), whole_models=False) as gpu:
+
+        def tried(device: Any, label: str) -> Any:
+            current.append(gpu.is_current)
+            return real(device, label)
+
+        monkeypatch.setattr(doctor, "_precisions", tried)
+        second = open_device("cuda", 1)
+        monkeypatch.setattr("probes.device.device.open_device", lambda kind, index=0: second)
+        doctor.look()
+
+    assert current[0]
 
 
 def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
