@@ -364,7 +364,8 @@ class Session:
         if self.device.kind != "cuda":
             return
         self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
-        self.bench = replace(self.bench, soak_c=soaked_c(self.plan, self._clock, self.sensor))
+        soak_c = soaked_c(self.plan, self._clock, self.sensor, self.listener.noted)
+        self.bench = replace(self.bench, soak_c=soak_c)
 
     def _canary(self) -> None:
         point = canary_point(self.plan)
