@@ -386,7 +386,7 @@ class Session:
             return TeamLoadGate(self.team)
         if self.device.kind == "cpu":
             return LoadGate(accepted_ratio=1.0)  # only read for the record; the clock judges by its canary
-        gate = DeviceGate(self._other_processes, before=before)
+        gate = DeviceGate(self._other_processes, helper_s=self.tracker.cpu_s, before=before)
         return TeamGate(gate, self.team) if self.team.size > 1 else gate
 
     def _other_processes(self) -> int | None:
