@@ -19,8 +19,6 @@ from probes.workloads.canary import canary_point
 
 SOAK_S, QUICK_SOAK_S = 25.0, 10.0
 """Longest heat soak, and longest heat soak of the quick suite."""
-CANARY_S = 2e-3
-"""Approximate time of a canary on a GPU."""
 
 
 def soaked_c(
@@ -62,7 +60,7 @@ def reheated(plan: ProbePlan, clock: Clock, sensor: Sensor | None, soak_c: float
     """
     point, note = canary_point(plan), None
     try:
-        reheat(trial_of(point, plan.device), point.recipe, clock, sensor, soak_c, guess_s=CANARY_S)
+        reheat(trial_of(point, plan.device), point.recipe, clock, sensor, soak_c)
     except Exception as error:
         note = _why_not_heated("the GPU was not heated again", error)
     release()
