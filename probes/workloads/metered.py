@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from probes.precisions.interface import PrecisionRecipe
 
 PREFERRED = ("fp32", "tf32", "bf16-fsdp", "bf16-autocast", "fp8", "fp8-rowwise", "mxfp8")
-"""The first one of each precision in a group is measured. FP16, which draws what BF16 does, is left to `thorough` unless
-the group has no BF16, as before Ampere."""
+"""The first one of each precision in a group is measured. FP16, which draws what BF16 does, is left to `thorough`,
+unless a group has no BF16, as before Ampere."""
 
 
 def metered(recipes: Iterable[PrecisionRecipe], suite: str) -> frozenset[str]:
