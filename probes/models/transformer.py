@@ -37,7 +37,10 @@ def _has_only_efficient(dtype: torch.dtype, device: torch.device) -> bool:
     FlashAttention and cuDNN's kernel take 16-bit types, from compute capability 8.0 on (PyTorch's
     `transformers/cuda/sdp_utils.cpp`). Without any of them, torch would write out all scores.
     """
-    return dtype == torch.float32 or (dtype == torch.float16 and torch.cuda.get_device_capability(device) < (8, 0))
+    if dtype != torch.float16:
+        return bool(dtype == torch.float32)
+    capability: tuple[int, int] = torch.cuda.get_device_capability(device)
+    return capability < (8, 0)
 
 
 BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
