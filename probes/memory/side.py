@@ -165,6 +165,7 @@ class SideTracker:
 
 def track_case(case: TrackedCase, device: Device, seed: int) -> Tracked:
     """Track one step in this process."""
+    device.as_current()
     recipe = recipe_by_id(case.recipe_id)
     recipe.activate()
     return track(partial(build_model_trial, case.model, case.recipe_id, seed, device), device)
@@ -175,7 +176,6 @@ def serve(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCa
     import torch
 
     torch.set_num_threads(1)
-    device.as_current()
     with suppress(BrokenPipeError, KeyboardInterrupt):  # the measuring process is gone, or is being ended
         for case in cases:
             result: Tracked | str

@@ -128,13 +128,24 @@ def look() -> list[DoctorFinding]:
     devices = [open_device("cuda", index) for index in range(count)] + [open_device("cpu")]
     for device in devices:
         label = f"GPU {device.index} ({device.name})" if device.kind == "cuda" else f"CPU ({device.name})"
-        command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
-        findings.append(
-            DoctorFinding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
-        )
-        findings += _precisions(device.as_current(), label)
+        usable = _usable(device, label)
+        findings.append(usable)
+        findings += _precisions(device, label) if usable.ok else []
         findings += _energy(device, label)
     return findings
+
+
+def _usable(device: Any, label: str) -> DoctorFinding:
+    """Make a device the current one, and return whether it can be used."""
+    command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
+    try:
+        device.as_current()
+    except CannotMeasureError as error:
+        return DoctorFinding(
+            topic="devices", device=label, what=device.kind, ok=False, detail=error.message, fix=error.hint
+        )
+    detail = f"`{command}` measures it"
+    return DoctorFinding(topic="devices", device=label, what=device.kind, ok=True, detail=detail)
 
 
 def _precisions(device: Any, label: str) -> list[DoctorFinding]:

@@ -337,7 +337,7 @@ class Session:
         return Outcome(points=self.ledger.written, left_out=(), lost_device=reason)
 
     def _choose_device(self) -> None:
-        """Make the device current, so that its events and statistics are read; this may create a context on it."""
+        """Make the device current, so that its events and statistics are read; this creates a context on it."""
         if self.device.kind == "cuda":
             import torch
 

@@ -101,7 +101,7 @@ def test_the_gpu_whose_memory_is_tracked_is_the_current_one_of_the_tracking_proc
     second = replace(H200, index=1)
     ours, theirs = Pipe(duplex=False)
     with fake_cuda(board=Board(number=1, index=1, count=2), whole_models=False, counts=False) as gpu:
-        serve(theirs, second, 0, [])
+        serve(theirs, second, 0, [UNKNOWN])
 
     assert gpu.is_current
     ours.close()

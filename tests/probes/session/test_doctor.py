@@ -45,6 +45,22 @@ def test_each_gpu_is_the_current_one_while_its_precisions_are_tried(monkeypatch:
     assert current[0]
 
 
+def test_a_gpu_that_cannot_be_used_is_a_finding_and_its_board_is_still_examined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with fake_cuda(whole_models=False):
+
+        def full(_index: int) -> None:
+            raise RuntimeError("CUDA error: out of memory")
+
+        monkeypatch.setattr("torch.cuda.set_device", full)
+        findings = [finding for finding in doctor.look() if finding.device == "GPU 0 (NVIDIA H200)"]
+
+    device, *others = findings
+    assert (device.ok, device.detail) == (False, "GPU 0 cannot be used: CUDA error: out of memory")
+    assert {finding.topic for finding in others} == {"energy"}
+
+
 def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor.find_spec
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "torch" else real(name))
