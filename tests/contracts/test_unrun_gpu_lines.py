@@ -41,6 +41,7 @@ PARTS = (
     "record/test_provenance.py",
     "sensors/test_nvml.py",
     "session/test_doctor.py",
+    "session/test_heat.py",
     "test_precisions.py",
     "test_workloads.py",
     "timing/test_device_gate.py",

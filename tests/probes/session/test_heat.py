@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 
 from probes.device.clock import Batch, CpuClock
 from probes.device.faults import DeviceLost
+from probes.ranks.team import Place, Team
 from probes.record.options import Options
 from probes.session import heat, suite
 from probes.session.listener import Silence
@@ -129,3 +130,16 @@ def test_a_gpu_without_memory_for_the_heat_soak_is_measured_as_it_is(
     if not lost:
         assert "the GPU was not heated: OutOfMemoryError: CUDA out of memory" in notes
         assert session.ledger.known["bandwidth/copy"].status == "ok"
+
+
+def test_a_rank_that_cannot_be_heated_ends_since_the_others_would_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(heat, "warm_libraries", full)
+    notes: list[str] = []
+    of_two = replace(plan(), team=Team(Place(world=2), control=object()))
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        heat.soaked_c(of_two, CpuClock(), None, notes.append)
+    assert notes == []
