@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -59,6 +60,20 @@ def test_a_gpu_that_cannot_be_used_is_a_finding_and_its_board_is_still_examined(
     device, *others = findings
     assert (device.ok, device.detail) == (False, "GPU 0 cannot be used: CUDA error: out of memory")
     assert {finding.topic for finding in others} == {"energy"}
+
+
+def test_a_torchao_that_does_not_fit_this_torch_is_named_once_with_what_replaces_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("torchao")
+    monkeypatch.setattr("probes.precisions.low.float8.why_no_torchao", lambda: "ImportError: cannot import name …")
+    (found,) = doctor._torchao()
+    monkeypatch.setattr(doctor, "_ask_child", lambda: [asdict(found)])
+
+    (named,) = (finding for finding in doctor.examine() if finding.what == "torchao")
+
+    assert (named.ok, named.topic) == (False, "packages")
+    assert named.detail == "cannot be imported, so FP8 layers are mpplan's own: ImportError: cannot import name …"
 
 
 def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
