@@ -51,6 +51,30 @@ class Device:
 
         return torch.device("cuda", self.index) if self.kind == "cuda" else torch.device("cpu")
 
+    def as_current(self) -> Device:
+        """Make a GPU the current one of this process, create a context on it, and return it.
+
+        Events, streams, statistics, Triton's kernels and a task's own `.cuda()` use the current GPU, not the one of
+        their tensors.
+
+        Raises:
+            CannotMeasureError: there can be no context: others hold all of its memory or use it exclusively, or it
+                does not answer.
+        """
+        if self.kind == "cuda":
+            import torch
+
+            try:
+                torch.cuda.set_device(self.index)
+                torch.cuda.synchronize()  # `set_device` creates no context on GPU 0, which is current from the start
+            except RuntimeError as error:
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                raise CannotMeasureError(
+                    f"GPU {self.index} cannot be used: {reason}",
+                    hint="`nvidia-smi` shows what uses it; `--gpu-index` chooses another",
+                ) from error
+        return self
+
     @property
     def clock(self) -> Clock:
         """The clock that times work on it."""

@@ -114,17 +114,18 @@ def measure_window(
     return _window(batches, sampler.trace if sampler else Trace(), start, end)
 
 
-def reheat(
-    trial: Trial,
-    recipe: PrecisionRecipe,
-    clock: Clock,
-    sensor: Sensor | None,
-    target_c: float | None,
-    *,
-    guess_s: float,
-) -> None:
+def reheat(trial: Trial, recipe: PrecisionRecipe, clock: Clock, sensor: Sensor | None, target_c: float | None) -> None:
     """Bring a device back to the temperature of its heat soak with a trial, as long as the trial makes it warmer."""
-    _settle(trial, recipe, clock, sensor, WindowRules(window_s=0.0, reheat_to_c=target_c), guess_s)
+    rules = WindowRules(window_s=0.0, reheat_to_c=target_c)
+    _settle(trial, recipe, clock, sensor, rules, _step_s(trial, recipe, clock))
+
+
+def _step_s(trial: Trial, recipe: PrecisionRecipe, clock: Clock) -> float:
+    """Return the time of one step of a warmed-up trial: on a GPU without matrix units for BF16, a canary takes so much
+    longer than on Hopper that batches of Hopper's length would take many seconds.
+    """
+    recipe.activate()
+    return clock.batch(trial, samples=1, iterations=1).samples_s[0]
 
 
 def measure_rest(trial: Trial, recipe: PrecisionRecipe, sensor: Sensor, window_s: float) -> Window:
@@ -247,8 +248,9 @@ def heat_soak(
     """
     began = time.monotonic()
     last: float | None = None
+    step_s = _step_s(trial, recipe, clock)
     while clock.agree(time.monotonic() - began < limit_s):
-        run_batches(trial, recipe, clock, 5.0 if sensor else limit_s / 3, 2e-3)
+        run_batches(trial, recipe, clock, 5.0 if sensor else limit_s / 3, step_s)
         now = _temperature_c(sensor)
         is_hot = now is None or (last is not None and now - last < 0.5)
         last = now

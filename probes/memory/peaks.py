@@ -40,9 +40,13 @@ def baseline(device: Device) -> Baseline:
     import torch
 
     return_cached(device)
+    try:
+        segments = torch.cuda.memory_snapshot()
+    except RuntimeError:  # the allocator `cudaMallocAsync` tracks no blocks
+        segments = []
     holes = [
         block["size"]
-        for segment in torch.cuda.memory_snapshot()
+        for segment in segments
         if tuple(segment["segment_pool_id"]) == (0, 0) and segment["stream"] == torch.cuda.current_stream().cuda_stream
         for block in segment["blocks"]
         if block["state"] == "inactive" and block["size"] > SMALL_BYTES

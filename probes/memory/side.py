@@ -7,11 +7,13 @@ keeps one thread busy. Its fake tensors belong to the GPU, so it holds a context
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Protocol
 
 from planner.lazy import dataclass
@@ -55,6 +57,9 @@ class Tracker(Protocol):
     def processes(self) -> int:
         """Return the number of tracker processes that may have a context on the device now."""
 
+    def cpu_s(self) -> float:
+        """Return the CPU seconds so far of a tracker process; 0 once it has ended, or if they cannot be read."""
+
     def close(self) -> None:
         """End all tracking."""
 
@@ -80,6 +85,10 @@ class InlineTracker:
     def processes(self) -> int:
         """See `Tracker.processes`."""
         return 0
+
+    def cpu_s(self) -> float:
+        """See `Tracker.cpu_s`; this process counts its own time."""
+        return 0.0
 
     def close(self) -> None:
         """See `Tracker.close`."""
@@ -122,6 +131,17 @@ class SideTracker:
         """See `Tracker.processes`."""
         return int(self._process is not None and self._process.is_alive())
 
+    def cpu_s(self) -> float:
+        """See `Tracker.cpu_s`."""
+        if self._process is None:
+            return 0.0
+        try:
+            stat = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return 0.0
+        user, system = stat.rpartition(")")[2].split()[11:13]  # proc(5): the 14th and 15th field; a name may hold `)`
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         """See `Tracker.close`."""
         if self._process is not None:
@@ -145,6 +165,7 @@ class SideTracker:
 
 def track_case(case: TrackedCase, device: Device, seed: int) -> Tracked:
     """Track one step in this process."""
+    device.as_current()
     recipe = recipe_by_id(case.recipe_id)
     recipe.activate()
     return track(partial(build_model_trial, case.model, case.recipe_id, seed, device), device)

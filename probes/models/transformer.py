@@ -26,10 +26,21 @@ def _matching_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[
     """Return keys and values as the fused kernels take them, and whether they have fewer heads than the queries."""
     groups = q.shape[1] // k.shape[1]
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else q.dtype
-    if groups > 1 and q.is_cuda and dtype == torch.float32:
-        # In FP32 only the memory-efficient kernel is fused, and it takes equal numbers of heads.
+    if groups > 1 and q.is_cuda and _has_only_efficient(dtype, q.device):
         return k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1), False
     return k, v, groups > 1
+
+
+def _has_only_efficient(dtype: torch.dtype, device: torch.device) -> bool:
+    """Return whether the memory-efficient kernel is the only fused one on a GPU; it takes equal numbers of heads.
+
+    FlashAttention and cuDNN's kernel take 16-bit types, from compute capability 8.0 on (PyTorch's
+    `transformers/cuda/sdp_utils.cpp`). Without any of them, torch would write out all scores.
+    """
+    if dtype != torch.float16:
+        return bool(dtype == torch.float32)
+    capability: tuple[int, int] = torch.cuda.get_device_capability(device)
+    return capability < (8, 0)
 
 
 BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}

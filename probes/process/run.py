@@ -108,11 +108,12 @@ def part_ways(team: Team) -> None:
 def _opened(options: Options, place: Place, sensors: list[OpenedSensor]) -> tuple[Device, Arrival]:
     """Open this rank's device, and return it with the properties that all ranks must share.
 
-    The sensor is opened before the ranks connect, because connecting creates a context on the GPU.
+    The sensor is opened before the GPU gets a context of this process.
     """
     device = open_device(options.device, _gpu_index(options, place))
     sensors.append(open_sensor(device.kind, device.uuid))
     where = provenance(device)
+    device.as_current()  # a GPU that cannot be used is then reported to all ranks
     return device, Arrival(
         rank=place.rank,
         device=device.name,

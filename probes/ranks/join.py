@@ -105,10 +105,7 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
         raise _error(verdict)
     assert device is not None, "rank 0 lets nobody go on who has no device"
     backend = "nccl" if device.kind == "cuda" else "gloo"
-    if device.kind == "cuda":
-        import torch
-
-        torch.cuda.set_device(device.index)
+    device.as_current()
     dist.init_process_group(
         backend,
         store=dist.PrefixStore("ranks", store),

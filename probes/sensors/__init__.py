@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.errors import CannotMeasureError
 from planner.lazy import dataclass
 from probes.sensors.interface import Sensor
@@ -19,11 +21,16 @@ class OpenedSensor:
 
     sensor: Sensor | None
     reason: str | None
-    """Why there is none."""
+    """Why nothing is metered: there is no sensor, or the device reports neither energy nor power; None if it is."""
     hint: str | None = None
     """A remedy."""
     processes: int | None = None
     """Compute processes on the device when the sensor was opened, before this process has a context there."""
+
+    @property
+    def meters(self) -> bool:
+        """Whether energy or power can be read."""
+        return self.sensor is not None and not {"energy", "power"} <= set(self.sensor.missing)
 
 
 def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
@@ -33,7 +40,8 @@ def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
             if uuid is None:
                 return OpenedSensor(sensor=None, reason="this version of torch does not report the GPU's UUID")
             sensor = NvmlSensor(uuid)
-            return OpenedSensor(sensor=sensor, reason=None, processes=sensor.processes())
+            opened = OpenedSensor(sensor=sensor, reason=None, processes=sensor.processes())
+            return opened if opened.meters else replace(opened, reason=sensor.missing["energy"])
         return OpenedSensor(sensor=RaplSensor(), reason=None)
     except CannotMeasureError as error:
         return OpenedSensor(sensor=None, reason=error.message, hint=error.hint)

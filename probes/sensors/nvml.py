@@ -24,6 +24,10 @@ MEMORY_TEMPERATURE_FIELD = 82
 _SCOPE_GPU, _SCOPE_MODULE = 0, 1
 _PREFIXES = ("GPU-", "MIG-")
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+_COMPUTE_PROCESSES = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
+_MPS_PROCESSES = ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2")
+"""Versions of a function, newest first; drivers before R510 have only the second. The binding's names without a version
+raise an error of their own there, which is no `NVMLError`."""
 
 
 def load_nvml() -> Any:
@@ -180,8 +184,17 @@ class NvmlSensor:
         return "the energy counter reads nothing"
 
     def _running(self) -> Sequence[Any] | None:
-        running: Sequence[Any] | None = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
-        return running
+        """Return the processes with a context on the device, including those that share it through MPS."""
+        compute = self._listed(_COMPUTE_PROCESSES)
+        if compute is None:
+            return None
+        pids = {process.pid for process in compute}
+        return [*compute, *(process for process in self._listed(_MPS_PROCESSES) or () if process.pid not in pids)]
+
+    def _listed(self, names: Sequence[str]) -> Sequence[Any] | None:
+        """Return the processes that the newest available function of these names lists; None if none is available."""
+        answers = (asked(self._nvml, name, self._handle) for name in names)
+        return next((processes for processes in answers if processes is not None), None)
 
     def _process_bytes(self, running: Sequence[Any] | None) -> float | None:
         """See `State.process_bytes`; an entry without memory is hidden by the system (a container, Windows)."""

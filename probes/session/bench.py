@@ -38,7 +38,7 @@ class Bench:
     gate: Gate | None
     sensor: Sensor | None
     no_sensor: str | None
-    """Why there is no sensor."""
+    """Why neither energy nor power can be read; None if they can."""
     rng: random.Random
     rules: Callable[[Point], Rules]
     soak_c: float | None = None

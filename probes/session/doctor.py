@@ -42,7 +42,9 @@ def examine() -> tuple[DoctorFinding, ...]:
     answer = _ask_child()
     if isinstance(answer, str):
         return (*findings, DoctorFinding(topic="devices", device=None, what="torch", ok=False, detail=answer))
-    return (*findings, *(DoctorFinding(**fields) for fields in answer))
+    answered = tuple(DoctorFinding(**fields) for fields in answer)
+    broken = {finding.what for finding in answered if finding.topic == "packages"}
+    return (*(finding for finding in findings if finding.what not in broken), *answered)
 
 
 _PACKAGES = (
@@ -120,7 +122,7 @@ def look() -> list[DoctorFinding]:
 
     from probes.device.device import open_device, why_no_cuda
 
-    findings = []
+    findings = _torchao()
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         detail, fix = why_no_cuda()
@@ -128,13 +130,36 @@ def look() -> list[DoctorFinding]:
     devices = [open_device("cuda", index) for index in range(count)] + [open_device("cpu")]
     for device in devices:
         label = f"GPU {device.index} ({device.name})" if device.kind == "cuda" else f"CPU ({device.name})"
-        command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
-        findings.append(
-            DoctorFinding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
-        )
-        findings += _precisions(device, label)
+        usable = _usable(device, label)
+        findings.append(usable)
+        findings += _precisions(device, label) if usable.ok else []
         findings += _energy(device, label)
     return findings
+
+
+def _torchao() -> list[DoctorFinding]:
+    """Return a finding if torchao is installed but cannot be imported beside this torch."""
+    from probes.precisions.low.float8 import why_no_torchao
+
+    reason = None if find_spec("torchao") is None else why_no_torchao()
+    if reason is None:
+        return []
+    detail = f"cannot be imported, so FP8 layers are mpplan's own: {reason}"
+    fix = "install a version of torchao that fits this torch"
+    return [DoctorFinding(topic="packages", device=None, what="torchao", ok=False, detail=detail, fix=fix)]
+
+
+def _usable(device: Any, label: str) -> DoctorFinding:
+    """Make a device the current one, and return whether it can be used."""
+    command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
+    try:
+        device.as_current()
+    except CannotMeasureError as error:
+        return DoctorFinding(
+            topic="devices", device=label, what=device.kind, ok=False, detail=error.message, fix=error.hint
+        )
+    detail = f"`{command}` measures it"
+    return DoctorFinding(topic="devices", device=label, what=device.kind, ok=True, detail=detail)
 
 
 def _precisions(device: Any, label: str) -> list[DoctorFinding]:

@@ -60,7 +60,7 @@ def finish(built: Built, bench: Bench, timing: Timing, monitor: DeviceMonitor | 
     if point.setup.compiled:
         sampling = replace(sampling, compile_s=max(built.first_step_s, timing.first_call_s))
     states, power = _burst(built, bench, monitor)
-    energy = EnergyUse(source="none", reason=bench.no_sensor) if bench.sensor is None else EnergyUse()
+    energy = EnergyUse() if bench.no_sensor is None else EnergyUse(source="none", reason=bench.no_sensor)
     trace = None
     rules = _window_rules(point, bench, timing.summary.median_s)
     if rules is not None:

@@ -82,7 +82,7 @@ class Session:
             suite=options.suite,
             recipes=precisions.choose(options.precisions, self.device.kind),
             seed=options.seed,
-            has_sensor=all(team.gather(self.sensor is not None)),
+            has_sensor=all(team.gather(opened.meters)),
             team=team,
         )
         self.tracker = open_tracker(self.device, options.seed)
@@ -337,11 +337,11 @@ class Session:
         return Outcome(points=self.ledger.written, left_out=(), lost_device=reason)
 
     def _choose_device(self) -> None:
-        """Make the device current, so that its events and statistics are read; this may create a context on it."""
+        """Make the device current, so that its events and statistics are read; this creates a context on it."""
         if self.device.kind == "cuda":
             import torch
 
-            torch.cuda.set_device(self.device.index)
+            self.device.as_current()
             torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
 
     def _read_bare_idle(self) -> None:
@@ -364,7 +364,8 @@ class Session:
         if self.device.kind != "cuda":
             return
         self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
-        self.bench = replace(self.bench, soak_c=soaked_c(self.plan, self._clock, self.sensor))
+        soak_c = soaked_c(self.plan, self._clock, self.sensor, self.listener.noted)
+        self.bench = replace(self.bench, soak_c=soak_c)
 
     def _canary(self) -> None:
         point = canary_point(self.plan)
@@ -385,7 +386,7 @@ class Session:
             return TeamLoadGate(self.team)
         if self.device.kind == "cpu":
             return LoadGate(accepted_ratio=1.0)  # only read for the record; the clock judges by its canary
-        gate = DeviceGate(self._other_processes, before=before)
+        gate = DeviceGate(self._other_processes, helper_s=self.tracker.cpu_s, before=before)
         return TeamGate(gate, self.team) if self.team.size > 1 else gate
 
     def _other_processes(self) -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from probes.timing.quiet import WINDOW_S, CpuReading, Gate, other_load_ratio, read_cpu
 
@@ -12,6 +14,8 @@ graph, and optimizers are a few long kernels."""
 ACCEPTED_HOST_RATIO = 0.25
 """Largest share of the host's CPUs that others may use while launch-bound points are timed (assumed). Below it, a host
 with 4 cores or more always has a free core for the two launching threads, forward and backward."""
+CORES_FOR_HELPER = 4
+"""From so many cores on, the process that tracks memory disturbs nothing: it keeps one of them busy."""
 _BUSY_HOST_RATIO = 0.99
 """Ratio of a fully busy host; 1 means that another process is on the device."""
 
@@ -30,6 +34,7 @@ class DeviceGate:
         processes: Callable[[], int | None],
         host: Callable[[], CpuReading | None] = read_cpu,
         *,
+        helper_s: Callable[[], float] = lambda: 0.0,
         before: int | None = None,
     ) -> None:
         """Make the gate of a device.
@@ -38,10 +43,11 @@ class DeviceGate:
             processes: returns the number of compute processes on the device, without ours if it can be identified; None
                 if the device does not report them.
             host: returns the host's CPU time so far.
+            helper_s: returns the CPU seconds so far of a process of ours that `host` does not count as ours.
             before: the count before our own process had a context on the device; None: count now.
         """
         self._processes = processes
-        self._host = host
+        self._host, self._helper_s = host, helper_s
         self._others = processes() if before is None else before
         self._expected: int | None = None
 
@@ -54,19 +60,25 @@ class DeviceGate:
         """Note the host's load. The first time, count processes again: some systems hide a process from itself."""
         if self._expected is None:
             self._expected = self._processes()
-        return self._host()
+        return self._read_host()
 
     def judge(self, start: object) -> float | None:
         """Return 1 if another process is or was on the device, else the host's other load, below 1; None: unknown."""
         now = self._processes()
         if now is not None and self._expected is not None and (self.others or now > self._expected):
             return 1.0
-        load = other_load_ratio(start, self._host()) if isinstance(start, CpuReading) else None
+        load = other_load_ratio(start, self._read_host()) if isinstance(start, CpuReading) else None
         return None if load is None else min(load, _BUSY_HOST_RATIO)
 
     def accepts(self, ratio: float | None) -> bool:
         """See `Gate.accepts`. Work that the device does alone does not depend on the host."""
         return ratio is None or ratio < 1.0
+
+    def _read_host(self) -> CpuReading | None:
+        reading = self._host()
+        if reading is None or (os.cpu_count() or 1) < CORES_FOR_HELPER:
+            return reading
+        return replace(reading, own_s=reading.own_s + self._helper_s())
 
     def for_kinds(self, kinds: Collection[str]) -> Gate:
         """Return the gate for points of these kinds that are measured together."""

@@ -92,17 +92,18 @@ def _gpu_cases(plan: ProbePlan) -> Cases:
     base = BlockCase(shape=shapes.LLAMA_70B_TP8, layers=4, seq_len=8192, energy=plan.has_sensor)
     small = replace(base, shape=shapes.LLAMA_8B)
     mixed = [recipe for recipe in quick if recipe.id in ("bf16-fsdp", "fp8")]
+    sharded = mixed or [recipe for recipe in quick if recipe.id == "fp16"]  # GPUs before Ampere
     dense = [recipe for recipe in quick if recipe.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "mxfp8")]
     cases: Cases = [(small, dense)]
     if plan.suite == "quick":
-        return [(small, mixed), (replace(small, layers=1, energy=False), mixed)]
+        return [(small, sharded), (replace(small, layers=1, energy=False), sharded)]
     bf16 = [recipe for recipe in mixed if recipe.id == "bf16-fsdp"]
     plain = [recipe for recipe in chosen if recipe.id in ("fp32", "tf32", "bf16-fsdp")]
     cases += [
         (replace(small, compiled=True), mixed),
-        (base, mixed),
-        (replace(base, layers=1, energy=False), mixed),
-        (replace(base, layers=8, energy=False), mixed),
+        (base, sharded),
+        (replace(base, layers=1, energy=False), sharded),
+        (replace(base, layers=8, energy=False), sharded),
         (replace(small, layers=1, energy=False), [r for r in quick if r.id not in ("fp16", "bf16-autocast")]),
         (replace(small, recompute=True, energy=False), bf16),
         (replace(small, seq_len=2048, energy=False), plain),

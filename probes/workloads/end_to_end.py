@@ -84,7 +84,8 @@ def _cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
     chosen = [recipe for recipe in plan.recipes if recipe.id in named]
     short = [recipe for recipe in chosen if recipe.id in ("tf32", "fp16", "bf16-autocast")]
     if plan.suite == "quick":
-        return [(llama, [recipe for recipe in chosen if recipe.id in ("tf32", "bf16-fsdp", "fp8")])]
+        main = [recipe for recipe in chosen if recipe.id in ("tf32", "bf16-fsdp", "fp8")]
+        return [(llama, main or [recipe for recipe in chosen if recipe.id == "fp16"])]  # FP16 before Ampere
     return [
         (llama, chosen),
         (replace(llama, layers=2, energy=False), [recipe for recipe in chosen if recipe.id != "bf16-autocast"]),

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from probes.precisions.interface import PrecisionRecipe
 
 PREFERRED = ("fp32", "tf32", "bf16-fsdp", "bf16-autocast", "fp8", "fp8-rowwise", "mxfp8")
-"""The first one of each precision in a group is measured. FP16, which draws what BF16 does, is left to `thorough`."""
+"""The first one of each precision in a group is measured. FP16, which draws what BF16 does, is left to `thorough`,
+unless a group has no BF16, as before Ampere."""
 
 
 def metered(recipes: Iterable[PrecisionRecipe], suite: str) -> frozenset[str]:
@@ -15,5 +16,6 @@ def metered(recipes: Iterable[PrecisionRecipe], suite: str) -> frozenset[str]:
     chosen = {recipe.id: recipe.precision for recipe in recipes}
     if suite == "thorough":
         return frozenset(chosen)
-    first = {chosen[name]: name for name in reversed(PREFERRED) if name in chosen}
+    preferred = PREFERRED if "bf16" in chosen.values() else (*PREFERRED, "fp16")
+    first = {chosen[name]: name for name in reversed(preferred) if name in chosen}
     return frozenset(first.values())

@@ -41,6 +41,7 @@ PARTS = (
     "record/test_provenance.py",
     "sensors/test_nvml.py",
     "session/test_doctor.py",
+    "session/test_heat.py",
     "test_precisions.py",
     "test_workloads.py",
     "timing/test_device_gate.py",
@@ -151,9 +152,9 @@ def test_most_of_what_a_gpu_takes_is_found(of_gpu: dict[Line, set[int]]) -> None
     assert len(of_gpu) > 700
     assert functions >= {
         ("device/clock.py", "CudaClock.batch"),
+        ("device/device.py", "Device.as_current"),
         ("memory/peaks.py", "_peak_cuda"),
         ("memory/side.py", "SideTracker.result"),
-        ("ranks/join.py", "join"),
         ("sensors/nvml.py", "NvmlSensor.read"),
         ("timing/graphs.py", "captured"),
         ("workloads/block.py", "_gpu_cases"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,8 @@ from probes.device.device import Device  # noqa: E402
 from probes.precisions import PRECISIONS, RECIPES, choose, recipe_by_id  # noqa: E402
 from probes.precisions.interface import ROLES, PrecisionRecipe  # noqa: E402
 from probes.precisions.linear.products import make_scaled, quantise, scaled_mm  # noqa: E402
+from probes.precisions.low import float8  # noqa: E402
+from probes.precisions.low.float8 import why_no_torchao  # noqa: E402
 from probes.precisions.training import Training, fused_adamw  # noqa: E402
 from tests.probes.build import CPU, H200  # noqa: E402
 
@@ -144,17 +147,32 @@ def test_torchaos_fp8_runs_emulated_too(recipe_name: str) -> None:
     assert "emulated" in flags
 
 
-def test_without_torchao_fp8_runs_on_scaled_mm(monkeypatch: pytest.MonkeyPatch) -> None:
-    from probes.precisions.linear.scaled_linear import ScaledLinear
-    from probes.precisions.low import float8
+@pytest.fixture
+def torchao_is_looked_for_anew() -> Iterator[None]:
+    why_no_torchao.cache_clear()
+    yield
+    why_no_torchao.cache_clear()
 
-    monkeypatch.setattr(float8, "find_spec", lambda name: None)
+
+@pytest.mark.usefixtures("torchao_is_looked_for_anew")
+@pytest.mark.parametrize("missing", [True, False], ids=["not installed", "does not fit this torch"])
+def test_without_torchao_fp8_runs_on_scaled_mm(monkeypatch: pytest.MonkeyPatch, missing: bool) -> None:
+    """torchao 0.18 imports names that torch 2.10 introduced, and pip installs it beside older versions too."""
+    from probes.precisions.linear.scaled_linear import ScaledLinear
+
+    if missing:
+        monkeypatch.setattr(float8, "find_spec", lambda name: None)
+    else:
+        pytest.importorskip("torchao")
+        monkeypatch.setitem(sys.modules, "torchao.float8", None)  # an import of it fails
     module = a_layer_stack().to(torch.bfloat16)
 
     flags = float8.convert_linears(module, "rowwise")
 
     assert flags == ("scaled_mm", "pow2_scales", "e4m3_gradients")
     assert isinstance(module[0], ScaledLinear)
+    assert module(torch.randn(32, 64, dtype=torch.bfloat16)).shape == (32, 64)
+    assert str(why_no_torchao()).startswith("it is not installed" if missing else "ModuleNotFoundError: ")
 
 
 def test_the_output_layer_and_odd_sizes_stay_in_high_precision() -> None:

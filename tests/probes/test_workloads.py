@@ -193,3 +193,15 @@ def test_a_gpu_that_no_row_describes_is_expected_to_be_as_fast_as_it_has_process
     known, small = (plan(replace(H200, name=name, sm_count=count)) for name, count in (("H200", 132), ("Other", 33)))
 
     assert step_s(small.device, point) == pytest.approx(4.0 * step_s(known.device, point), rel=0.05)
+
+
+@pytest.mark.parametrize("suite", ["quick", "default"])
+@pytest.mark.parametrize("name", ["block", "end-to-end"])
+def test_a_gpu_before_ampere_has_whole_steps_with_energy_in_fp16(name: str, suite: str) -> None:
+    v100 = replace(H200, name="Tesla V100-SXM2-32GB", capability=(7, 0), memory_bytes=34_072_559_616.0)
+    workload = next(workload for workload in WORKLOADS if workload.name == name)
+    listed = [point for group in workload.groups(plan(v100, suite, has_sensor=True)) for point in group.points]
+
+    fp16 = [point for point in listed if point.recipe.id == "fp16"]
+    assert any(point.energy_s for point in fp16)
+    assert len({point.probe_id for point in listed}) == len(listed)

@@ -131,7 +131,7 @@ def on_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, e
         from probes.precisions.linear.mx_linear import MxLinear
 
         held: Any = SimpleNamespace(weight=layer.weight.bfloat16(), bias=layer.bias, emulate=emulate)
-        return MxLinear.forward(held, x.bfloat16()).float()
+        return MxLinear.forward(held, x.bfloat16().contiguous()).float()
     from probes.precisions.linear.scaled_linear import ScaledLinear
 
     held = SimpleNamespace(weight=layer.weight, bias=layer.bias, rowwise=recipe.scaling == "rowwise")

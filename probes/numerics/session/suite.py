@@ -385,7 +385,7 @@ def _opened(options: NumericsOptions) -> Device:
         CannotMeasureError: the device is missing.
     """
     try:
-        return open_device(options.device, options.gpu_index)
+        return open_device(options.device, options.gpu_index).as_current()
     except CannotMeasureError as error:
         raise CannotMeasureError(error.message, hint="`mpplan numerics --device cpu` trains on the CPU") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,9 +21,10 @@ BLOCK = 32
 
 
 def _torchao() -> Any:
-    from torchao.prototype.moe_training import mxfp8_linear
-
-    return mxfp8_linear
+    try:
+        return import_module("torchao.prototype.moe_training.mxfp8_linear")
+    except ModuleNotFoundError:
+        return import_module("torchao.prototype.mx_formats.mx_linear")  # its place in torchao 0.17
 
 
 class MxLinear(nn.Linear):  # type: ignore[misc]
@@ -48,7 +50,11 @@ def swap(module: nn.Module, *, emulate: bool) -> None:
 
 
 def make_mx(role: str, M: int, N: int, K: int, device: Device, copies: int, *, emulate: bool) -> Callable[[], None]:
-    """Return a function that computes `left @ right` of MXFP8 operands cast beforehand."""
+    """Return a function that computes `left @ right` of MXFP8 operands cast beforehand.
+
+    The scales are put into the order of the matrix units beforehand too; otherwise torchao would do that in each call,
+    and its kernels would be timed with the product.
+    """
     ao = _torchao()
     kernel = ao.KernelPreference.EMULATED if emulate else ao.KernelPreference.AUTO
     calls: list[Callable[[], object]] = []
@@ -60,4 +66,5 @@ def make_mx(role: str, M: int, N: int, K: int, device: Device, copies: int, *, e
 
 
 def _cast(ao: Any, x: torch.Tensor, kernel: Any) -> Any:
-    return ao.MXTensor.to_mx(x, torch.float8_e4m3fn, BLOCK, ao.ScaleCalculationMode.RCEIL, kernel)
+    scaling = ao.ScaleCalculationMode.RCEIL
+    return ao.MXTensor.to_mx(x, torch.float8_e4m3fn, BLOCK, scaling, kernel, is_swizzled_scales=True)

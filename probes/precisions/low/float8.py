@@ -1,16 +1,33 @@
-"""Shared by the FP8 recipes: torchao's converted layers if it is installed, else our own on `_scaled_mm`."""
+"""Shared by the FP8 recipes: torchao's converted layers if it can be imported, else our own on `_scaled_mm`."""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from probes.device.faults import cleaned
 from probes.precisions.interface import PrecisionRecipe, Product
 
 if TYPE_CHECKING:
     import torch
 
     from probes.device.device import Device
+
+
+@cache
+def why_no_torchao() -> str | None:
+    """Return why torchao's FP8 layers cannot be used; None if they can.
+
+    torchao names no torch that it needs: its version 0.18 cannot be imported beside torch 2.9 or older.
+    """
+    if find_spec("torchao") is None:
+        return "it is not installed"
+    try:
+        import torchao.float8  # noqa: F401
+    except Exception as error:  # whatever a version that does not fit this torch fails with
+        return cleaned(error)
+    return None
 
 
 def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool = False) -> tuple[str, ...]:
@@ -26,7 +43,7 @@ def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool 
     """
     rowwise = recipe_name == "rowwise"
     common = ("pow2_scales", "e4m3_gradients") if rowwise else ("fast_accum_forward", "e5m2_gradients")
-    if find_spec("torchao") is None:
+    if why_no_torchao() is not None:
         from probes.precisions.linear.scaled_linear import swap
 
         swap(module, rowwise=rowwise)

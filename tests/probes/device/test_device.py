@@ -126,3 +126,25 @@ def test_a_driver_too_old_for_torch_is_named_whatever_gpus_are_shown(
         "there is an NVIDIA GPU, but torch cannot use it",
         "install a driver that fits torch's CUDA",
     )
+
+
+@pytest.mark.parametrize("name", ["set_device", "synchronize"])
+def test_a_gpu_that_others_hold_entirely_cannot_be_measured_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    torch = pytest.importorskip("torch")
+
+    def busy(*_: object) -> None:
+        raise RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nCUDA kernel errors might …")
+
+    for function in ("set_device", "synchronize"):
+        monkeypatch.setattr(torch.cuda, function, busy if function == name else lambda *_: None)
+
+    with pytest.raises(CannotMeasureError) as caught:
+        replace(H200, index=1).as_current()
+
+    assert caught.value.message == (
+        "GPU 1 cannot be used: CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+    )
+    assert "nvidia-smi" in str(caught.value.hint)
+    assert CPU.as_current() is CPU

@@ -25,6 +25,7 @@ from probes.energy.window import (
     measure_window,
     meets_the_same_phases,
     power_draw,
+    reheat,
     slowed_down,
 )
 from probes.precisions import recipe_by_id
@@ -271,3 +272,17 @@ def test_a_soak_ends_when_the_temperature_stays_or_at_its_limit(
 
     assert soak_c == pytest.approx(end_c, abs=0.5)
     assert device.now_s - began_s == pytest.approx(soaked_s, abs=0.5)
+
+
+def test_long_steps_do_not_stretch_a_soak_or_a_reheating(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An FP32 product of 8192 takes 137 ms at a T4's 8 TFLOP/s, and 1.6 ms in BF16 on an H200."""
+    device = Simulated(monkeypatch, step_s=0.137)
+    began_s = device.now_s
+
+    heat_soak(CallTrial(call=lambda: None), FP32, device, device)
+    soaked_s = device.now_s - began_s
+    reheat(CallTrial(call=lambda: None), FP32, device, device, 60.0)
+
+    # two pieces of 5 s until the temperature stays, then one of 1.2 s; a batch of a quarter of a second may go beyond
+    assert soaked_s == pytest.approx(10.0, abs=1.0)
+    assert device.now_s - began_s - soaked_s == pytest.approx(1.2, abs=0.5)

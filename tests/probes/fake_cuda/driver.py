@@ -38,6 +38,7 @@ class FakeGpu:
         self.busy_s = 0.0
         self.memory = Allocator()
         self.is_initialized = False
+        self.is_current = False
 
     def run(self, seconds: float, power_w: float) -> None:
         """Do work of a length, or note it in the graph that is captured."""
@@ -250,7 +251,7 @@ def functions_of(gpu: FakeGpu) -> dict[str, Any]:
 
     def set_device(index: int) -> None:
         assert index == board.index, f"GPU {index} is another process's"
-        gpu.is_initialized = True
+        gpu.is_initialized = gpu.is_current = True
 
     def properties(index: int = board.index) -> SimpleNamespace:
         assert index == board.index, f"GPU {index} is another process's"

@@ -212,3 +212,16 @@ def test_what_other_trials_hold_is_not_the_step_s(monkeypatch: pytest.MonkeyPatc
 
 def test_a_cpu_has_no_baseline() -> None:
     assert baseline(CPU) == Baseline()
+
+
+def test_an_allocator_without_a_list_of_its_blocks_has_a_baseline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(monkeypatch)
+    cache.take(10 * MIB)
+
+    def snapshot() -> None:
+        raise RuntimeError("Calling snapshot with backend:cudaMallocAsync is not meaningful. …")
+
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", snapshot)
+
+    before = baseline(H200)
+    assert (before.allocated_bytes, before.reserved_bytes, before.plugs) == (10 * MIB, 10 * MIB, ())

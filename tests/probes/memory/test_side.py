@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,18 @@ def test_another_process_counts_what_this_one_would(tracker: SideTracker) -> Non
 def test_a_case_that_cannot_be_tracked_has_its_reason_and_costs_no_other(tracker: SideTracker) -> None:
     with pytest.raises(TrackingError, match="KeyError"):
         tracker.result(UNKNOWN)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no procfs")
+def test_the_cpu_time_of_the_other_process_is_known_while_it_runs() -> None:
+    tracker = SideTracker(CPU, 0, limit_s=600.0)
+    assert tracker.cpu_s() == 0.0
+    tracker.start([TINY_CASE])
+    tracker.result(TINY_CASE)
+
+    assert 0.1 < tracker.cpu_s() < 600.0  # it imports torch and builds a model
+    tracker.close()
+    assert tracker.cpu_s() == 0.0  # from here on, the system adds it to this process's children
 
 
 def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
@@ -78,3 +92,16 @@ def test_what_a_case_fails_with_is_sent_in_its_place() -> None:
     case, result = ours.recv()
     assert (case, type(result)) == (UNKNOWN, str)
     assert "nobody's" in result
+
+
+def test_the_gpu_whose_memory_is_tracked_is_the_current_one_of_the_tracking_process() -> None:
+    from tests.probes.fake_cuda.board import Board
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    second = replace(H200, index=1)
+    ours, theirs = Pipe(duplex=False)
+    with fake_cuda(board=Board(number=1, index=1, count=2), whole_models=False, counts=False) as gpu:
+        serve(theirs, second, 0, [UNKNOWN])
+
+    assert gpu.is_current
+    ours.close()

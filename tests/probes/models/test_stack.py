@@ -118,6 +118,7 @@ class OnGpu:
     """What attention asks of a tensor on a GPU."""
 
     is_cuda = True
+    device = torch.device("cuda", 0)
 
     def __init__(self, heads: int, dtype: object) -> None:
         self.shape, self.dtype = (1, heads, 128, 64), dtype
@@ -128,17 +129,21 @@ class OnGpu:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "autocast", "kv_heads", "kernel", "expected"),
+    ("dtype", "autocast", "capability", "kv_heads", "kernel", "expected"),
     [
-        (torch.float32, False, 2, 2, "efficient_expanded_kv"),
-        (torch.float32, False, 8, 2, "efficient"),  # as many keys as queries: nothing to write out
-        (torch.float32, True, 2, 3, "cudnn"),  # autocast runs it in BF16
-        (torch.bfloat16, False, 2, 1, "flash"),
+        (torch.float32, False, (9, 0), 2, 2, "efficient_expanded_kv"),
+        (torch.float32, False, (9, 0), 8, 2, "efficient"),  # as many keys as queries: nothing to write out
+        (torch.float32, True, (9, 0), 2, 3, "cudnn"),  # autocast runs it in BF16
+        (torch.bfloat16, False, (8, 0), 2, 1, "flash"),
+        (torch.float16, False, (8, 0), 2, 1, "flash"),
+        (torch.float16, False, (7, 5), 2, 2, "efficient_expanded_kv"),  # Turing has no kernel for grouped queries
+        (torch.float16, False, (7, 0), 8, 2, "efficient"),
     ],
 )
-def test_fp32_attention_with_grouped_queries_is_named_with_its_expanded_keys(
-    monkeypatch: pytest.MonkeyPatch, dtype: object, autocast: bool, kv_heads: int, kernel: int, expected: str
-) -> None:
+def test_attention_with_grouped_queries_is_named_with_its_expanded_keys(
+    monkeypatch: pytest.MonkeyPatch, dtype: object, autocast: bool, capability: tuple[int, int], kv_heads: int,
+    kernel: int, expected: str,
+) -> None:  # fmt: skip
     asked: list[tuple[int, bool]] = []
 
     def choose(q: OnGpu, k: OnGpu, v: OnGpu, *, is_causal: bool, enable_gqa: bool) -> int:
@@ -149,11 +154,12 @@ def test_fp32_attention_with_grouped_queries_is_named_with_its_expanded_keys(
     monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: autocast)
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda kind: torch.bfloat16)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
 
     named = attention_backend(OnGpu(8, dtype), OnGpu(kv_heads, dtype), OnGpu(kv_heads, dtype))
 
     assert named == expected
-    expanded = dtype is torch.float32 and not autocast
+    expanded = expected.endswith("_expanded_kv")
     assert asked == [(8 if expanded else kv_heads, not expanded and kv_heads < 8)]
 
 

@@ -47,6 +47,7 @@ class StandIn:
         self.mig = 0
         self.uuid = UUID
         self.pids = [1]
+        self.mps_pids: list[int] = []
         self.memory_by_pid: dict[int, int | None] = {}
         self.used_bytes = 600 * MIB
         self.virtualization = pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
@@ -93,9 +94,14 @@ class StandIn:
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:  # noqa: N802
         return self._or_fail("limit", 700_000)
 
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:  # noqa: N802
-        entries = [SimpleNamespace(pid=pid, usedGpuMemory=self.memory_by_pid.get(pid)) for pid in self.pids]
-        return self._or_fail("processes", entries)
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: str) -> list[Any]:  # noqa: N802
+        return self._or_fail("processes", self._entries(self.pids))
+
+    def nvmlDeviceGetMPSComputeRunningProcesses_v3(self, handle: str) -> list[Any]:  # noqa: N802
+        return self._or_fail("mps", self._entries(self.mps_pids))
+
+    def _entries(self, pids: list[int]) -> list[Any]:
+        return [SimpleNamespace(pid=pid, usedGpuMemory=self.memory_by_pid.get(pid)) for pid in pids]
 
     def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
         return self._or_fail("memory", SimpleNamespace(used=self.used_bytes))
@@ -150,6 +156,49 @@ def test_the_memory_of_our_process_is_that_of_its_own_entry() -> None:
     nvml.memory_by_pid = {4711: 9000 * MIB, os.getpid(): 1536 * MIB}
 
     assert sensor(nvml).state().process_bytes == 1536 * MIB
+
+
+def test_processes_that_share_the_device_through_mps_are_counted_once() -> None:
+    nvml = StandIn()
+    nvml.pids, nvml.mps_pids = [4711], [os.getpid(), 4711, 4712]
+    nvml.memory_by_pid = {os.getpid(): 1536 * MIB}
+
+    assert sensor(nvml).processes() == 2
+    assert sensor(nvml).state().process_bytes == 1536 * MIB
+
+
+def test_a_driver_that_lists_no_mps_processes_still_lists_the_others() -> None:
+    assert sensor(StandIn(mps=not_supported())).processes() == 1
+
+
+@pytest.mark.parametrize(("listed", "expected"), [((), None), ((os.getpid(), 4711), 1)])
+def test_an_old_driver_answers_through_the_real_binding(
+    monkeypatch: pytest.MonkeyPatch, listed: tuple[int, ...], expected: int | None
+) -> None:
+    def handle(_uuid: Any, device: Any) -> int:
+        device._obj.value = 1
+        return pynvml.NVML_SUCCESS
+
+    def processes(_device: Any, count: Any, entries: Any) -> int:
+        count._obj.value = len(listed)
+        if entries is None:
+            return pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+        for entry, pid in zip(entries, listed, strict=False):
+            entry.pid, entry.usedGpuMemory = pid, 512 * MIB
+        return pynvml.NVML_SUCCESS
+
+    library = SimpleNamespace(nvmlDeviceGetHandleByUUID=handle)
+    if listed:  # drivers from R450 to R470; still older ones have no function with a version
+        library.nvmlDeviceGetComputeRunningProcesses_v2 = processes
+    monkeypatch.setattr(pynvml, "nvmlLib", library)
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+
+    opened = NvmlSensor(UUID, nvml=pynvml, now=lambda: 12.5)
+
+    assert opened.processes() == expected
+    assert opened.state().process_bytes == (512 * MIB if listed else None)
+    assert set(opened.missing) == {"energy", "power"}
+    assert opened.read().energy_j is None
 
 
 @pytest.mark.parametrize(("pids", "memory"), [([], {}), ([77], {77: None}), ([os.getpid()], {os.getpid(): None})])

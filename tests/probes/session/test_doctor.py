@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch")
 
 from planner.errors import CannotMeasureError
+from probes.device.device import open_device
 from probes.session import doctor
+from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.installed import fake_cuda
 
 
@@ -21,6 +26,54 @@ def test_a_gpu_is_found_with_what_it_runs_and_what_its_board_tells() -> None:
     assert refused == {"mxfp8"}
     assert "compute capability 10.0 is needed" in by_name["mxfp8"].detail
     assert by_name["energy"].detail == by_name["power"].detail == "nvml, scope board"
+
+
+def test_each_gpu_is_the_current_one_while_its_precisions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    current: list[bool] = []
+    real = doctor._precisions
+
+    with fake_cuda(board=Board(number=1, index=1, count=2), whole_models=False) as gpu:
+
+        def tried(device: Any, label: str) -> Any:
+            current.append(gpu.is_current)
+            return real(device, label)
+
+        monkeypatch.setattr(doctor, "_precisions", tried)
+        second = open_device("cuda", 1)
+        monkeypatch.setattr("probes.device.device.open_device", lambda kind, index=0: second)
+        doctor.look()
+
+    assert current[0]
+
+
+def test_a_gpu_that_cannot_be_used_is_a_finding_and_its_board_is_still_examined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with fake_cuda(whole_models=False):
+
+        def full(_index: int) -> None:
+            raise RuntimeError("CUDA error: out of memory")
+
+        monkeypatch.setattr("torch.cuda.set_device", full)
+        findings = [finding for finding in doctor.look() if finding.device == "GPU 0 (NVIDIA H200)"]
+
+    device, *others = findings
+    assert (device.ok, device.detail) == (False, "GPU 0 cannot be used: CUDA error: out of memory")
+    assert {finding.topic for finding in others} == {"energy"}
+
+
+def test_a_torchao_that_does_not_fit_this_torch_is_named_once_with_what_replaces_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("torchao")
+    monkeypatch.setattr("probes.precisions.low.float8.why_no_torchao", lambda: "ImportError: cannot import name …")
+    (found,) = doctor._torchao()
+    monkeypatch.setattr(doctor, "_ask_child", lambda: [asdict(found)])
+
+    (named,) = (finding for finding in doctor.examine() if finding.what == "torchao")
+
+    assert (named.ok, named.topic) == (False, "packages")
+    assert named.detail == "cannot be imported, so FP8 layers are mpplan's own: ImportError: cannot import name …"
 
 
 def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,13 @@ pytest.importorskip("torch")
 
 from probes.device.clock import Batch, CpuClock
 from probes.device.faults import DeviceLost
+from probes.ranks.team import Place, Team
 from probes.record.options import Options
 from probes.session import heat, suite
+from probes.session.listener import Silence
 from probes.session.suite import Session
 from tests.probes.build import call, plan, ungated
+from tests.probes.fake_cuda.installed import fake_cuda
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +96,50 @@ def test_only_a_device_that_was_soaked_is_heated_before_its_canary(
     session.close()
 
     assert heated == [64.0]
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"), [("CUDA out of memory", False), ("CUDA error: an illegal memory access was encountered", True)]
+)
+def test_a_gpu_without_memory_for_the_heat_soak_is_measured_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str, lost: bool
+) -> None:
+    """Other processes may hold nearly all of its memory; each point then shows whether it still fits."""
+    import torch
+
+    class Notes(Silence):
+        def noted(self, text: str) -> None:
+            notes.append(text)
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError(error)
+
+    notes: list[str] = []
+    monkeypatch.setattr(heat, "warm_libraries", full)
+    with fake_cuda(whole_models=False):
+        options = Options(
+            suite="quick", precisions=("bf16-autocast",), workloads=("bandwidth",), path=str(tmp_path / "r.jsonl")
+        )
+        session = Session(options, Notes())
+        try:
+            outcome = session.run()
+        finally:
+            session.close()
+
+    assert (outcome.lost_device is not None) is lost
+    if not lost:
+        assert "the GPU was not heated: OutOfMemoryError: CUDA out of memory" in notes
+        assert session.ledger.known["bandwidth/copy"].status == "ok"
+
+
+def test_a_rank_that_cannot_be_heated_ends_since_the_others_would_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(heat, "warm_libraries", full)
+    notes: list[str] = []
+    of_two = replace(plan(), team=Team(Place(world=2), control=object()))
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        heat.soaked_c(of_two, CpuClock(), None, notes.append)
+    assert notes == []

@@ -14,10 +14,12 @@ pytest.importorskip("torch")
 from probes.device.faults import DeviceLost
 from probes.record.options import Options
 from probes.record.writer import UnderWay
+from probes.sensors import open_sensor
 from probes.session import suite as session_module
 from probes.session.suite import DIED, Session
 from probes.workloads.canary import canary_point
 from tests.probes.build import H200, plan, ungated
+from tests.probes.sensors.test_nvml import UUID, StandIn
 
 
 @pytest.fixture(autouse=True)
@@ -154,3 +156,28 @@ def test_the_canary_of_a_gpu_settles_to_its_sustained_clock_before_it_is_timed(t
 
     assert on_cpu < 0.3
     assert on_gpu == 1.0
+
+
+def test_a_device_that_meters_nothing_gets_no_energy_windows_and_each_point_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml = StandIn()
+    nvml.mig = 1
+    monkeypatch.setattr("probes.sensors.nvml.load_nvml", lambda: nvml)
+    options = Options(
+        device="cpu", suite="quick", precisions=("fp32",), path=str(tmp_path / "r.jsonl"),
+        workloads=("idle", "bandwidth"),
+    )  # fmt: skip
+    session = Session(options, opened=open_sensor("cuda", UUID))
+
+    try:
+        ungated(session).run()
+    finally:
+        session.close()
+
+    copy = session.ledger.known["bandwidth/copy"]
+    assert not session.plan.has_sensor
+    assert not any(name.startswith("idle/") for name in session.ledger.known)
+    assert (copy.energy.source, copy.energy.reason) == (
+        "none", "the device is a MIG slice; the board does not meter slices",
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from probes.ranks.team import ALONE
+from probes.timing import device_gate
 from probes.timing.device_gate import LAUNCH_BOUND_KINDS, DeviceGate
 from probes.timing.quiet import CpuReading, Gate
 from probes.timing.team_gate import TeamGate
@@ -106,3 +107,24 @@ def test_both_gates_are_judged_over_the_same_length() -> None:
     strict: Gate = gate.for_kinds(["verify"])
 
     assert strict.window_s == gate.window_s == 0.25
+
+
+@pytest.mark.parametrize(("cores", "accepted"), [(4, True), (2, False)])
+def test_the_process_that_tracks_memory_is_no_other_load_on_a_host_with_a_core_for_it(
+    monkeypatch: pytest.MonkeyPatch, cores: int, accepted: bool
+) -> None:
+    """It keeps one core busy, which is a quarter of a host with four, where nothing else may then run at all."""
+    monkeypatch.setattr(device_gate.os, "cpu_count", lambda: cores)
+    passed = iter(range(10))
+
+    def host() -> CpuReading:
+        at_s = float(next(passed))
+        return CpuReading(busy_s=2.1 * at_s, total_s=cores * at_s, own_s=at_s, wall_s=at_s)
+
+    tracking = iter(range(10))
+    gate = DeviceGate(lambda: 0, host, helper_s=lambda: float(next(tracking))).for_kinds(["verify"])
+
+    load = gate.judge(gate.open())
+
+    assert load == pytest.approx(0.1 / 4 if accepted else 1.1 / 2)
+    assert gate.accepts(load) is accepted

@@ -71,6 +71,20 @@ def test_the_devices_own_kernels_give_what_is_emulated_but_for_bf16_sums(name):
     assert torch.isfinite(x.grad).all()
 
 
+@pytest.mark.parametrize("name", ["fp8", "mxfp8"])
+def test_the_devices_own_kernels_take_an_input_that_is_stored_transposed(name):
+    recipe = lower_by_id(name)
+    if recipe.needs:
+        pytest.importorskip(recipe.needs)
+    layer, x = layer_and_input(columns=64)
+    transposed = x.detach().t().contiguous().t()
+    assert not transposed.is_contiguous()
+
+    with torch.no_grad():
+        expected = products.on_matrix_units(layer, x, recipe, emulate=True)
+        assert torch.equal(products.on_matrix_units(layer, transposed, recipe, emulate=True), expected)
+
+
 @pytest.mark.parametrize(
     ("name", "rows", "columns", "fits"),
     [("fp8", 32, 48, True), ("fp8", 24, 48, False), ("fp8", 32, 10, False), ("mxfp8", 32, 64, True),

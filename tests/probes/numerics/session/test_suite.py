@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.session.suite import NumericsSession  # noqa: E402 - it needs torch
 from probes.session.listener import Silence  # noqa: E402
+from tests.probes.fake_cuda.board import Board  # noqa: E402
 from tests.probes.fake_cuda.installed import fake_cuda  # noqa: E402
 
 MODULE = """
@@ -201,3 +202,10 @@ def test_a_gpu_that_is_lost_in_a_task_ends_the_run_as_that_and_not_as_the_tasks_
             session.close()
 
     assert lost == "RuntimeError: CUDA error: an illegal memory access was encountered"
+
+
+def test_the_requested_gpu_is_the_current_one_for_tasks_that_name_none(tmp_path: Path) -> None:
+    with fake_cuda(board=Board(number=1, index=1, count=2), whole_models=False) as gpu:
+        NumericsSession(options(tmp_path, device="cuda", gpu_index=1)).close()
+
+    assert gpu.is_current
