@@ -15,7 +15,7 @@ from reports.text.names import pretty_gpu
 DIGITS = 6
 """Significant digits in the tree: enough for a check with a calculator."""
 WIDTH = 96
-"""Width in columns at which remarks are wrapped."""
+"""Width in columns at which remarks and sources are wrapped."""
 NAMED = 4
 """Maximum number of sources named on a line; the list below the tree has all of them."""
 
@@ -60,7 +60,9 @@ def to_text(explanation: Explanation) -> str:
         for row in explanation.sources:
             dated = f", {row['date']}" if row["date"] else ""
             lines.append(f"  {row['id']} ({words.name('evidence', row['kind'])}{dated})")
-            lines += [f"    {row['what']}", f"    {row['source']}"]
+            for text in (row["what"], row["source"]):
+                parts = wrap(text, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+                lines += [f"    {part}" for part in parts]
     return "\n".join(lines) + "\n"
 
 

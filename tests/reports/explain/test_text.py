@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from reports.explain.text import figure, to_json, to_text
+from reports.explain.text import WIDTH, figure, to_json, to_text
 from reports.explain.walk import explain
 
 
@@ -41,6 +41,16 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     assert "(derived: the fewest whole nodes that meet the target" in text
     assert "Sources" in lines
     assert text.endswith("\n")
+
+
+def test_sources_are_wrapped_between_words(recorded):
+    explanation = explain(recorded, "cost")
+    sources = to_text(explanation).split("\nSources\n")[1]
+
+    assert max(len(row["what"]) for row in explanation.sources) > 5 * WIDTH
+    assert all(len(line) <= WIDTH for line in sources.splitlines() if " " in line.strip())
+    for row in explanation.sources:
+        assert " ".join(row["what"].split()) in " ".join(sources.split())
 
 
 def test_each_printed_product_comes_out_to_four_digits(recorded):
