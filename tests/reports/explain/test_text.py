@@ -43,12 +43,15 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     assert text.endswith("\n")
 
 
-def test_sources_are_wrapped_between_words(recorded):
+@pytest.mark.parametrize("width", [60, 80, WIDTH])
+def test_remarks_and_sources_are_wrapped_between_words(recorded, width):
     explanation = explain(recorded, "cost")
-    sources = to_text(explanation).split("\nSources\n")[1]
+    tree, sources = to_text(explanation, width).split("\nSources\n")
 
     assert max(len(row["what"]) for row in explanation.sources) > 5 * WIDTH
-    assert all(len(line) <= WIDTH for line in sources.splitlines() if " " in line.strip())
+    texts = [line for line in sources.splitlines() if line.startswith("    ") and " " in line.strip()]
+    texts += [line for line in tree.splitlines() if " = " not in line and len(line) - len(line.lstrip("│ ")) < 12]
+    assert max(map(len, texts)) <= width
     for row in explanation.sources:
         assert " ".join(row["what"].split()) in " ".join(sources.split())
 
