@@ -15,6 +15,7 @@ from planner.question.asked import Ask
 from planner.records.home import NAMED, SHIPPED
 from pricing.contracts.own_file import server_rows
 from reports.text.messages import word
+from tests.mpplan.api.test_network import run_of
 
 SMALL = {"model": "llama-3.1-8b", "examples": "10k", "lengths": "400", "seq_len": "2048", "as_of": "2026-08-22"}
 
@@ -164,6 +165,15 @@ def test_gpus_are_compared_by_the_record_that_the_user_named(tmp_path):
 
     assert "a100-sxm4-80gb" not in without
     assert "a100-sxm4-80gb" in measured
+    assert list(measured.values()) == sorted(measured.values())
+
+
+def test_gpus_are_compared_over_the_network_that_the_user_measured(tmp_path):
+    path = tmp_path / "nccl.txt"
+    path.write_text(run_of(4) + run_of(16), encoding="utf-8")
+    measured = of_any_gpu(network_file=str(path))
+
+    assert list(measured) != list(of_any_gpu())
     assert list(measured.values()) == sorted(measured.values())
 
 
