@@ -215,7 +215,7 @@ def resolved(ask: Ask) -> Known:
     parameters = None if calibration is None else calibration.parameters
     notes: Mapping[str, Message] = {}
     if is_open(ask):
-        settled = settle(ask, parameters)
+        settled = settle(ask, parameters, network)
         ask, notes = settled.ask, settled.notes
     training = _named_training(ask.text(NUMERICS))
     known = _with_network(_recorded(ask, ask.text(RECORDS), parameters, training), network, parameters)

@@ -16,14 +16,16 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Assumption
 from planner.lazy import dataclass
 from planner.question.asked import Ask
-from planner.question.cost_inputs import OWN, PRICE, QUOTE
+from planner.question.cost_inputs import OWN, PRICE, QUOTE, RECORDS
 from planner.question.inputs import BUDGET, DEADLINE, GPU, GPUS, MAX_GPUS, METHOD
 from planner.question.parsers import AUTO, is_auto
 from planner.records.home import user_path
 
 if TYPE_CHECKING:
+    from mpplan.api.network import MeasuredNetwork
+    from mpplan.api.record_shelf import RecordShelf
     from planner.answer.plan import Answer
-    from planner.planning.case import Case
+    from planner.planning.case import Case, Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
 
@@ -66,7 +68,39 @@ def is_open(ask: Ask) -> bool:
     return any(is_auto(ask.text(item)) for item in (GPU, METHOD))
 
 
-def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evidence:
+    """The records, the network and the calibration with which GPUs are compared, the same as behind the answer."""
+
+    shelf: RecordShelf
+    recorded: frozenset[str | None]
+    """GPUs of which the shelf has records that can be used."""
+    network: MeasuredNetwork | None
+    parameters: Parameters | None
+
+    def of(self, question: Question) -> Measured:
+        """Return measured terms by GPU id, policy id and name, for the GPUs of a question."""
+        from mpplan.api.measurements import ChosenRecords, chosen_records, measured_for
+        from mpplan.api.network import recorded_networks, with_network
+
+        gpus = [cluster.gpu.id for cluster in question.clusters if cluster.gpu.id in self.recorded]
+        chosen = chosen_records(self.shelf, gpus) if gpus else ChosenRecords(records={})
+        networks = recorded_networks(chosen.networks, named=self.shelf.named is not None)
+        if self.network is not None:
+            networks = {cluster.gpu.id: self.network for cluster in question.clusters}
+        measured = measured_for(question, chosen, self.parameters)
+        return with_network(question, measured, networks, self.parameters).measured
+
+
+def _evidence(ask: Ask, parameters: Parameters | None, network: MeasuredNetwork | None) -> _Evidence:
+    from mpplan.api.measurements import recorded_gpus
+    from mpplan.api.record_shelf import RecordShelf
+
+    shelf = RecordShelf(ask.text(RECORDS), ships=parameters is None)
+    return _Evidence(shelf=shelf, recorded=recorded_gpus(shelf), network=network, parameters=parameters)
+
+
+def settle(ask: Ask, parameters: Parameters | None = None, network: MeasuredNetwork | None = None) -> Settled:
     """Choose what a question leaves open: the cheapest GPUs at mid among those that hold it safely.
 
     With a budget as the only target, choose the GPUs that end soonest within it. GPUs that have only historic prices
@@ -75,6 +109,7 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     Args:
         ask: a question with `auto` for its GPU or its method.
         parameters: of a calibration; None: the shipped ones.
+        network: the network that the user measured, if any.
 
     Raises:
         NoPlanError: no GPU with a price does what is asked.
@@ -84,6 +119,7 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     gpus = tuple(_all_gpus(ask)) if is_auto(ask.text(GPU)) else (ask.text(GPU),)
     if is_auto(ask.text(GPU)):
         _check_prices_differ(ask)
+    evidence = _evidence(ask, parameters, network)
     offers: list[Offer] = []
     looked_at: set[str] = set()
     refused: UsageError | None = None
@@ -91,7 +127,7 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     for method in methods:
         for gpu in gpus:
             try:
-                offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, layouts, parameters)
+                offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, layouts, evidence)
             except UsageError as error:  # for example an input that does not apply to this method or GPU
                 refused = error
     if refused is not None and not looked_at:
@@ -103,12 +139,12 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     if not offers:
         raise NoPlanError(
             Message.of("error.no_offer", gpus=len(looked_at)),
-            hint=_no_offer_hint(ask, methods, parameters),
+            hint=_no_offer_hint(ask, methods, evidence),
         )
     soonest = ask.text(BUDGET) is not None and ask.text(DEADLINE) is None and ask.text(GPUS) is None
     offers.sort(key=lambda offer: (not offer.current, offer.soon_enough_s if soonest else 0.0, offer.usd))
     best = offers[0]
-    shown = _shown_gpus(ask, [offer.gpu for offer in offers if offer.method == best.method])
+    shown = _shown_gpus(ask, [offer.gpu for offer in offers if offer.method == best.method], evidence)
     notes = {}
     if is_auto(ask.text(GPU)):
         able = len({offer.gpu for offer in offers})
@@ -129,12 +165,19 @@ def _check_layouts(layouts: list[UsageError | None]) -> None:
         raise refused[0]
 
 
-def _shown_gpus(ask: Ask, gpus: list[str]) -> list[str]:
-    """Return the GPUs to show, from the able ones in order of preference, always with the GPU of the user's quote."""
+def _shown_gpus(ask: Ask, gpus: list[str], evidence: _Evidence) -> list[str]:
+    """Return the GPUs to show, from the able ones in order of preference.
+
+    The GPU of the user's quote is always among them, and so is a GPU of the records that the user named.
+    """
     if not is_auto(ask.text(GPU)):
         return gpus[:1]
     shown, quoted = list(dict.fromkeys(gpus))[:SHOWN], _quoted(ask)
-    return shown if quoted is None or quoted in shown else [*shown, quoted]
+    if quoted is not None and quoted not in shown:
+        shown.append(quoted)
+    if evidence.shelf.named is not None and evidence.recorded.isdisjoint(shown):
+        shown += [gpu for gpu in dict.fromkeys(gpus) if gpu in evidence.recorded][:1]
+    return shown
 
 
 def _check_prices_differ(ask: Ask) -> None:
@@ -160,10 +203,10 @@ def _quoted(ask: Ask) -> str | None:
     return None if quote is None else quoted_gpu(user_path(quote))
 
 
-def _no_offer_hint(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
+def _no_offer_hint(ask: Ask, methods: tuple[str | None, ...], evidence: _Evidence) -> Message:
     """Suggest what to change when no GPU meets the question: the smallest sufficient budget, or what else is left."""
     sufficient = min(
-        (budget for method in methods for budget in _budgets(_with(ask, method=method, gpu=None), parameters)),
+        (budget for method in methods for budget in _budgets(_with(ask, method=method, gpu=None), evidence)),
         default=None, key=lambda budget: budget[1],
     )  # fmt: skip
     if sufficient is not None:
@@ -178,7 +221,7 @@ def _no_offer_hint(ask: Ask, methods: tuple[str | None, ...], parameters: Parame
     return Message.of("hint.no_offer", flags=flags)
 
 
-def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, float]]:
+def _budgets(ask: Ask, evidence: _Evidence) -> Iterator[tuple[str, float]]:
     """Yield the GPUs that only the budget excludes, each with the budget it would need, cheapest peak FLOP first."""
     from planner.planning.asked import asked_plan
     from planner.rates.terms import Draws
@@ -188,7 +231,7 @@ def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, flo
     cases: list[tuple[Question, Case]] = []
     for gpu in _all_gpus(ask) if is_auto(ask.text(GPU)) else (ask.text(GPU),):
         try:
-            cases += _cases(_with(ask, method=None, gpu=gpu), parameters)
+            cases += _cases(_with(ask, method=None, gpu=gpu), evidence)
         except UsageError:  # an input that does not apply to this GPU
             continue
     cases.sort(key=lambda each: _usd_per_flop(each[1]))
@@ -236,14 +279,12 @@ def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
     return Ask(texts=texts, sources=sources)
 
 
-def _offers(
-    ask: Ask, looked_at: set[str], layouts: list[UsageError | None], parameters: Parameters | None
-) -> Iterator[Offer]:
+def _offers(ask: Ask, looked_at: set[str], layouts: list[UsageError | None], evidence: _Evidence) -> Iterator[Offer]:
     """Yield offers for the GPUs of a question that have a price and can run it.
 
     For each GPU, append to `layouts` the error that refused the fixed layout, or None.
     """
-    for question, case in _cases(ask, parameters, looked_at):
+    for question, case in _cases(ask, evidence, looked_at):
         try:
             offer = _offer(question, case)
         except UsageError as error:
@@ -254,9 +295,7 @@ def _offers(
             yield offer
 
 
-def _cases(
-    ask: Ask, parameters: Parameters | None, looked_at: set[str] | None = None
-) -> Iterator[tuple[Question, Case]]:
+def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> Iterator[tuple[Question, Case]]:
     """Yield a question and its case for each GPU that has a price and can run it; add GPUs with a price to `looked_at`.
 
     A quote prices only the GPU that it is for.
@@ -270,7 +309,7 @@ def _cases(
     gpus = [cluster.gpu for cluster in question.clusters]
     if _quoted(ask) not in {None, *(gpu.id for gpu in gpus)}:
         question = replace(question, money=replace(question.money, quote=None))
-    priced = price_question(gpus, question.money)
+    priced, measured = price_question(gpus, question.money), evidence.of(question)
     for cluster in question.clusters:
         gpu = cluster.gpu.id
         if priced.prices[gpu].usd_per_gpu_h is None:
@@ -280,8 +319,8 @@ def _cases(
         if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
             alone = replace(question, clusters=(cluster,))
             yield alone, make_case(
-                alone, alone.asked, cluster, priced.prices[gpu], priced.site, None, priced.ledgers[gpu],
-                parameters=parameters,
+                alone, alone.asked, cluster, priced.prices[gpu], priced.site,
+                measured.get(gpu, {}).get(alone.asked.id), priced.ledgers[gpu], parameters=evidence.parameters,
             )  # fmt: skip
 
 

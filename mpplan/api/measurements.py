@@ -235,6 +235,14 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     )
 
 
+def recorded_gpus(shelf: RecordShelf) -> frozenset[str | None]:
+    """Return the GPUs for which `chosen_records` finds a record: that of the named file, else every trustworthy one."""
+    if shelf.named is not None and not record_path(shelf.named).is_dir():
+        return frozenset({shelf.named_file().gpu})
+    gpus = {record.gpu for record in shelf.listed if record.gpu is not None}
+    return frozenset(gpu for gpu in gpus if shelf.newest(gpu) or shelf.newest_network(gpu))
+
+
 def own_devices(shelf: RecordShelf) -> OwnDevices:
     """Return the default GPU according to this machine's records, and its CPU as a catalogue row."""
     own = [record for record in shelf.listed if not record.shipped and record.facts.imported is None]

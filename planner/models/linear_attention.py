@@ -78,7 +78,19 @@ class LinearAttention:
         return float(hidden * (self.outputs + self.inner))
 
     @property
+    def is_delta_rule(self) -> bool:
+        """Whether the layers follow the gated delta rule, which has a decay and a rate per value head, not Mamba-2."""
+        return self.head_inputs == 2
+
+    @property
     def vector_params(self) -> float:
-        """Parameters of convolution (with bias), three numbers per value head and the norm; small, but counted."""
-        convolved = self.inner + 2 * self.keys
-        return convolved * (self.convolution + 1.0) + 3.0 * self.value_heads + self.gated_norm * self.inner
+        """Parameters of one such layer outside its matrices: convolution, numbers per value head, and norm.
+
+        Mamba-2 has a bias in its convolution, three numbers per value head (`A_log`, `dt_bias`, `D`), and a norm over
+        all heads (`NemotronHMamba2Mixer`). The gated delta rule has no bias, two numbers (`A_log`, `dt_bias`), and one
+        norm that all heads share (`Qwen3NextGatedDeltaNet`).
+        """
+        convolved, norm = self.inner + 2 * self.keys, self.value_dim if self.is_delta_rule else self.inner
+        per_head = 2.0 if self.is_delta_rule else 3.0
+        bias = 0.0 if self.is_delta_rule else 1.0
+        return convolved * (self.convolution + bias) + per_head * self.value_heads + self.gated_norm * norm

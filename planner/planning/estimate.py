@@ -15,7 +15,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.search import FixedLayout
-from planner.planning.advice.dearer import far_dearer
+from planner.planning.advice.dearer import far_dearer, unrepeated
 from planner.planning.advice.held_back import held_back
 from planner.planning.advice.warnings import advice_on, warnings_of
 from planner.planning.asked import UnpricedError, asked_plan
@@ -348,11 +348,11 @@ def _result_on(
         if c.detailed
     )
     curve = curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws)
+    urgent = (*far_dearer(question, asked, anchor.plan, curve, draws), *anchor.more)
     advice = (*held_back(asked, cases, same_gpus), *advice_on(question, asked, anchor, curve, case_of, draws))
     return _GpuResult(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
-        cap=cap, curve=curve, advice=advice,
-        urgent=(*far_dearer(question, asked, anchor.plan, curve, draws), *anchor.more),
+        cap=cap, curve=curve, advice=unrepeated(advice, urgent), urgent=urgent,
     )  # fmt: skip
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.question.asked import Reader
+from planner.question.input import Input
 from planner.question.inputs import (
     GLOBAL_BATCH,
     GRAD_COMPRESSION,
@@ -49,7 +52,7 @@ from planner.training.adapters import ALL_LINEAR, adapted_weights
 from planner.training.frameworks import Framework
 from planner.training.grad_compression import OF_RANK, GradCompression, find_grad_compression
 from planner.training.lengths import Lengths
-from planner.training.method import Method
+from planner.training.method import Method, load_methods
 from planner.training.optimizer import Optimizer
 from planner.training.recipe import trained_mtp_layers
 from planner.units import parse_count
@@ -85,7 +88,9 @@ def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> 
     if tokens is not None and counted is not None:
         raise UsageError(
             f"both {TOKENS.flag} and {counted.flag} were given",
-            hint=f"leave {TOKENS.flag} out: {EXAMPLES.flag} with {LENGTHS.flag} says as much",
+            hint=f"leave {EPOCHS.flag} out: {TOKENS.flag} counts the tokens of all passes"
+            if counted is EPOCHS
+            else "leave one out: each says how much the run trains on",
         )
     if tokens is None and counted is None and not method.fine_tunes:
         tokens = TOKENS_PER_PARAM * model.params_total
@@ -272,14 +277,16 @@ def check_one_micro_batch(read: Reader, tuning: Tuning, gpus: int | None) -> Non
 
 
 def _check_used(read: Reader, method: Method) -> None:
-    needs = (
-        ((LORA_RANK, LORA_TARGETS), method.adapts, "lora, qlora, dora or dpo-lora"),
-        ((TRAINED_LAYERS,), method.trains == "last-layers", "freeze"),
-        ((SINGLE_QUANT,), method.low_bits, "qlora, qdora or dpo-qlora"),
+    needs: tuple[tuple[tuple[Input[Any], ...], Callable[[Method], bool]], ...] = (
+        ((LORA_RANK, LORA_TARGETS), lambda other: other.adapts),
+        ((TRAINED_LAYERS,), lambda other: other.trains == "last-layers"),
+        ((SINGLE_QUANT,), lambda other: other.low_bits),
     )
-    for inputs, used, methods in needs:
+    for inputs, uses in needs:
         for item in inputs:
-            if read.text(item) is not None and not used:
+            if read.text(item) is not None and not uses(method):
+                *most, last = [other.id for other in load_methods().values() if uses(other)]
+                methods = f"{', '.join(most)} or {last}" if most else last
                 raise UsageError(
                     f"{item.flag} has no meaning for {METHOD.flag} {method.id}", hint=f"it belongs to {methods}"
                 )

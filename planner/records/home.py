@@ -31,14 +31,20 @@ def record_path(name: str) -> Path:
     """Resolve a name to the file or folder of records at that path, else to the stored or shipped record of that name.
 
     Raises:
-        UsageError: as `user_path`.
+        UsageError: as `user_path`; or the name has no folder in it, and is neither a file, a folder nor a record.
     """
     path = user_path(name)
     if path.exists() or path.name != name:
         return path
     folders = (*([records_dir()] if has_data_dir() else []), SHIPPED, SHIPPED / NAMED)
     files = (folder / f"{name}{ending}" for folder in folders for ending in ("", ".jsonl", ".jsonl.gz"))
-    return next((file for file in files if file.is_file()), path)
+    record = next((file for file in files if file.is_file()), None)
+    if record is None:
+        raise UsageError(
+            f"`{shortened(name)}` is neither a file or folder here nor the name of a record",
+            hint="`mpplan records list` lists the records",
+        )
+    return record
 
 
 def user_path(name: str) -> Path:

@@ -19,6 +19,11 @@ Document = dict[str, Any]
 Say = Callable[..., str]
 
 WIDTH = 100
+"""Width of lines where that of the terminal is unknown, in columns."""
+LEAST, WIDEST = 40, 160
+"""Least and greatest width of lines, in columns."""
+LEAST_NAME = 12
+"""Least width of the first column of a table, even where the others leave less room."""
 LEAST_SHOWN_S = 5e-4
 """Minimum difference that is shown, in seconds."""
 SHOWN_COUNTS = 6
@@ -30,14 +35,15 @@ UNITS = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 
 """Units for waiting times, in seconds; the first unit that a time fills at least once is used."""
 
 
-def to_text(document: Document, lang: str = "en") -> str:
+def to_text(document: Document, lang: str = "en", width: int = WIDTH) -> str:
     """Render a comparison as text that ends in a line break.
 
     Args:
         document: worded or not.
         lang: one of `reports.text.language.LANGUAGES`.
+        width: of a line, in columns, brought between `LEAST` and `WIDEST`.
     """
-    words = words_for(lang)
+    words, width = words_for(lang), min(max(width, LEAST), WIDEST)
 
     def say(key: str, **values: Any) -> str:
         if key.startswith("compare.part."):  # the planner's messages also use these names
@@ -47,14 +53,14 @@ def to_text(document: Document, lang: str = "en") -> str:
         )
 
     parts = [
-        _head(document, say, lang),
-        "\n".join(_wrapped(text, "- ") for text in _texts(document, "findings", lang)),
-        _utilisation(document, say, lang),
-        _gap(document, say),
-        _time(document, say),
-        _forecast(document, say, lang),
-        _listed(say("compare.head.cannot"), _texts(document, "cannot_tell", lang)),
-        "\n".join(_wrapped(say("compare.note", text=text), "", " ") for text in _texts(document, "notes", lang)),
+        "\n".join(_wrapped(line, width) for line in _head(document, say, lang)),
+        "\n".join(_wrapped(text, width, "- ") for text in _texts(document, "findings", lang)),
+        _utilisation(document, say, lang, width),
+        _gap(document, say, width),
+        _time(document, say, width),
+        _forecast(document, say, lang, width),
+        _listed(say("compare.head.cannot"), _texts(document, "cannot_tell", lang), width),
+        "\n".join(_wrapped(say("compare.note", text=text), width, "", " ") for text in _texts(document, "notes", lang)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -67,16 +73,16 @@ def _texts(document: Document, name: str, lang: str) -> list[str]:
     return [sentence.text for sentence in sentences(document, name, lang)]
 
 
-def _wrapped(text: str, first: str, indent: str = "  ") -> str:
-    lines = wrapped(text, WIDTH - columns_of(first))
+def _wrapped(text: str, width: int, first: str = "", indent: str = "  ") -> str:
+    lines = wrapped(text, width - columns_of(first or indent))
     return "\n".join(f"{indent if number else first}{line}" for number, line in enumerate(lines))
 
 
-def _listed(head: str, texts: Sequence[str]) -> str:
-    return "\n".join([head, *(_wrapped(text, "  - ", "    ") for text in texts)]) if texts else ""
+def _listed(head: str, texts: Sequence[str], width: int) -> str:
+    return "\n".join([head, *(_wrapped(text, width, "  - ", "    ") for text in texts)]) if texts else ""
 
 
-def _head(document: Document, say: Say, lang: str) -> str:
+def _head(document: Document, say: Say, lang: str) -> list[str]:
     log, pace = document["log"], document["pace"]
     of = "" if document["last_step"] is None else say("compare.head.of", steps=f"{document['last_step']:,}")
     framework = log["framework"] or say("compare.head.unknown")
@@ -90,20 +96,39 @@ def _head(document: Document, say: Say, lang: str) -> str:
         key = "compare.head.mean" if pace["lines"] == 1 else "compare.head.pace"
         line = say(key, step_s=step["mid"], low=step["low"], high=step["high"])
         lines.append(line + ("" if rate is None else say("compare.head.rate", rate=rate)))
-    return "\n".join(lines)
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align rows of cells: the first column left, the others right; double-width characters count twice."""
-    widths = [max(columns_of(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell + " " * (width - columns_of(cell)) if not column else " " * (width - columns_of(cell)) + cell
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(cells).rstrip())
     return lines
+
+
+def _columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Align rows of cells: the first column left, the others right; double-width characters count twice.
+
+    In a table that is wider than a line, headers take up to two lines, and the first column wraps.
+
+    Args:
+        rows: the headers, then the rows.
+        width: of a line, in columns.
+    """
+    widths = [max(columns_of(row[column]) for row in rows) for column in range(len(rows[0]))]
+    if sum(each + 2 for each in widths) > width:
+        heads = [next(lines for each in range(1, WIDEST) if len(lines := wrapped(head, each)) <= 2) for head in rows[0]]
+        least = [max(map(columns_of, lines)) for lines in heads]
+        widths[1:] = [max(least[i], *(columns_of(row[i]) for row in rows[1:])) for i in range(1, len(widths))]
+        widths[0] = min(widths[0], max(LEAST_NAME, width - 2 - sum(each + 2 for each in widths[1:])))
+    lines = []
+    for number, row in enumerate(rows):
+        cells = [wrapped(cell, each) for cell, each in zip(row, widths, strict=True)]
+        height = max(map(len, cells))
+        for column, texts in enumerate(cells):
+            blank = [""] * (height - len(texts))
+            texts[:] = [*blank, *texts] if number == 0 else [*texts, *blank]  # headers end in the same line
+            texts[:] = [_padded(text, widths[column], right=column > 0) for text in texts]
+        lines += ["  " + "  ".join(parts).rstrip() for parts in zip(*cells, strict=True)]
+    return lines
+
+
+def _padded(text: str, width: int, *, right: bool) -> str:
+    space = " " * (width - columns_of(text))
+    return space + text if right else text + space
 
 
 def _percent(value: float | None) -> str:
@@ -114,7 +139,7 @@ def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def _utilisation(document: Document, say: Say, lang: str) -> str:
+def _utilisation(document: Document, say: Say, lang: str, width: int) -> str:
     rows = [row for row in document["utilisation"] if row["tflops_per_gpu"] is not None]
     if not rows:
         return ""
@@ -130,10 +155,10 @@ def _utilisation(document: Document, say: Say, lang: str) -> str:
          _percent(row["mfu_dense_ratio"]), _percent(row["mfu_sparse_ratio"]))
         for row in shown
     ]  # fmt: skip
-    return "\n".join([say("compare.head.mfu"), *_columns([head, *cells])])
+    return "\n".join([say("compare.head.mfu"), *_columns([head, *cells], width)])
 
 
-def _gap(document: Document, say: Say) -> str:
+def _gap(document: Document, say: Say, width: int) -> str:
     gap = document["gap"]
     if gap is None:
         return ""
@@ -142,7 +167,7 @@ def _gap(document: Document, say: Say) -> str:
         (say(f"compare.part.{row['part']}"), _figure(row["log_s"]), _figure(row["plan_s"]), _signed(row["excess_s"]))
         for row in gap["rows"]
     ]
-    return "\n".join([say("compare.head.gap"), *_columns([head, *cells])])
+    return "\n".join([say("compare.head.gap"), *_columns([head, *cells], width)])
 
 
 def _signed(value: float) -> str:
@@ -151,7 +176,7 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '−'}{_figure(abs(value))}"
 
 
-def _time(document: Document, say: Say) -> str:
+def _time(document: Document, say: Say, width: int) -> str:
     use = document["time"]
     if not use["spent"]:
         return ""
@@ -168,7 +193,7 @@ def _time(document: Document, say: Say) -> str:
          _percent(row["seconds"] / total if total > 0 else None))
         for row in use["spent"]
     ]  # fmt: skip
-    return "\n".join([say("compare.head.time", wall=wall_text), *_columns([head, *cells])])
+    return "\n".join([say("compare.head.time", wall=wall_text), *_columns([head, *cells], width)])
 
 
 def _unit(seconds: float) -> tuple[str, float]:
@@ -176,7 +201,7 @@ def _unit(seconds: float) -> tuple[str, float]:
     return next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
 
 
-def _forecast(document: Document, say: Say, lang: str) -> str:
+def _forecast(document: Document, say: Say, lang: str, width: int) -> str:
     ahead, head = document["forecast"], say("compare.head.forecast")
     if ahead is None:
         why = "no_time" if document["pace"] is None else "no_length"
@@ -209,9 +234,9 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
     rows.append(("spent", _spent(ahead, say, ranged, reason)))
     rows += _once(document, say, lang)
     labels = [_label(name, say) for name, _ in rows]
-    width = max(map(columns_of, labels))
+    room = max(map(columns_of, labels))
     lines = [
-        _wrapped(text, f"  {label}{' ' * (width - columns_of(label))}  ", " " * (width + 4)) if label else f"  {text}"
+        _wrapped(text, width, f"  {_padded(label, room, right=False)}  ", " " * (room + 4)) if label else f"  {text}"
         for label, (_, text) in zip(labels, rows, strict=True)
     ]
     return "\n".join([head, *lines])

@@ -15,7 +15,9 @@ from reports.text.names import pretty_gpu
 DIGITS = 6
 """Significant digits in the tree: enough for a check with a calculator."""
 WIDTH = 96
-"""Width in columns at which remarks are wrapped."""
+"""Greatest width in columns of remarks and sources."""
+LEAST = 40
+"""Least width in columns of a remark, however far it is indented."""
 NAMED = 4
 """Maximum number of sources named on a line; the list below the tree has all of them."""
 
@@ -47,12 +49,17 @@ def figure(value: float | None, unit: str = "") -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def to_text(explanation: Explanation) -> str:
-    """Return the tree and its sources as text that ends in a line break."""
-    words = words_for("en")
+def to_text(explanation: Explanation, width: int = WIDTH) -> str:
+    """Return the tree and its sources as text that ends in a line break.
+
+    Args:
+        explanation: of one figure.
+        width: at which remarks and sources wrap, in columns; at most `WIDTH` are used. Lines with arithmetic are whole.
+    """
+    words, width = words_for("en"), min(width, WIDTH)
     root = explanation.root
     lines = [f"{words.name('precision', explanation.precision)} on {pretty_gpu(explanation.gpu)}", ""]
-    _branch(root, "", "", lines)
+    _branch(root, "", "", lines, width)
     if root.at_least:
         lines += ["", "≥: a lower bound, since something is missing; the gaps of the answer say what"]
     if explanation.sources:
@@ -60,7 +67,9 @@ def to_text(explanation: Explanation) -> str:
         for row in explanation.sources:
             dated = f", {row['date']}" if row["date"] else ""
             lines.append(f"  {row['id']} ({words.name('evidence', row['kind'])}{dated})")
-            lines += [f"    {row['what']}", f"    {row['source']}"]
+            for text in (row["what"], row["source"]):
+                parts = wrap(text, max(LEAST, width - 4), break_long_words=False, break_on_hyphens=False)
+                lines += [f"    {part}" for part in parts]
     return "\n".join(lines) + "\n"
 
 
@@ -93,15 +102,15 @@ def _arithmetic(node: Node) -> str:
     return parts
 
 
-def _branch(node: Node, first: str, indent: str, lines: list[str]) -> None:
+def _branch(node: Node, first: str, indent: str, lines: list[str], width: int) -> None:
     """Append a node's line, remarks and children; `first` prefixes its line, `indent` all lines under it."""
     lines.append(f"{first}{_line(node)}")
     stem = indent + ("│  " if node.children else "   ")
     for remark in _remarks(node):
-        lines += [f"{stem}  {line}" for line in wrap(remark, max(40, WIDTH - len(stem)))]
+        lines += [f"{stem}  {line}" for line in wrap(remark, max(LEAST, width - len(stem) - 2))]
     for number, child in enumerate(node.children):
         last = number == len(node.children) - 1
-        _branch(child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), lines)
+        _branch(child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), lines, width)
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from planner.question.inputs import METHOD, OFFLOAD
 from planner.question.resolve import DEFAULT_OPTIMIZER, DEFAULT_STACK
 from planner.question.usual_names import named_among
 from planner.records.home import CPU_LOCAL
-from planner.rows import near_names
 from planner.text import shortened
 from planner.training.frameworks import named_stacks
 from planner.training.method import Method, find_method
@@ -370,8 +369,7 @@ def _one_of(flag: str, name: str, known: list[str], match: str | None) -> str:
         UsageError: there is no match.
     """
     if match is None:
-        near = near_names(name, known) or known
         raise UsageError(
-            f"{flag}: the answer has no plan of `{shortened(name)}`", hint=f"one of {', '.join(near) or 'none'}"
+            f"{flag}: the answer has no plan of `{shortened(name)}`", hint=f"one of {', '.join(known) or 'none'}"
         )
     return match

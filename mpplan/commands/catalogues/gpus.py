@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mpplan.commands.catalogues.short_names import meant
 from mpplan.ui import options
 from mpplan.ui.listing import details, figure, table
 from planner.hardware.catalogue import COMPUTE_TYPES, find_gpu, gpu_aliases, load_gpus
@@ -21,7 +22,7 @@ Name = Annotated[str | None, typer.Argument(metavar="GPU", help="Show this GPU i
 
 def gpus(name: Name = None, json: options.JsonFlag = False) -> None:
     """List the GPUs in the catalogue with their sources."""
-    rows = [find_gpu(name)] if name is not None else list(load_gpus().values())
+    rows = [find_gpu(meant("gpu", name, load_gpus()))] if name is not None else list(load_gpus().values())
     if json:
         document = {"schema": SCHEMA, "gpus": [_entry(gpu) for gpu in rows]}
         typer.echo(dumps(document, indent=2, ensure_ascii=False))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mpplan.commands.catalogues.short_names import meant
 from mpplan.ui import options
 from mpplan.ui.listing import details, figure, table
 from planner.models.catalogue import find_model, load_models, model_named
@@ -35,8 +36,10 @@ def models(name: Name = None, images: Images = False, json: options.JsonFlag = F
 
 
 def _find(name: str) -> ModelShape:
-    images = None if model_named(name) is not None else image_model_named(name)
-    return find_model(name) if images is None else images
+    if model_named(name) is not None:
+        return find_model(name)
+    images = image_model_named(name)
+    return find_model(meant("model", name, load_models())) if images is None else images
 
 
 def _predicting(model: ModelShape) -> str:

@@ -9,13 +9,13 @@ import typer
 from mpplan.commands.catalogues import price_files
 from mpplan.commands.catalogues.price_files import AsOfOption, Currency, Dated
 from mpplan.commands.catalogues.price_output import entry, print_document, read_day, read_price_day, warn_of_bad_rows
+from mpplan.commands.catalogues.short_names import meant
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, table, wrapped
 from planner.costs.prices import GpuPrice
 from planner.errors import InputFileError, Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
-from planner.question.usual_names import taken_for
 from planner.rows import Row, near_names
 from planner.units import today
 from pricing.base.listing import listed
@@ -130,14 +130,8 @@ def show(
 
 
 def _meant(name: str) -> str:
-    """Return the id of a GPU, resolved as a plan resolves its name; print a note if the name covers several parts."""
-    usual = taken_for("gpu", name, load_gpus())
-    if usual is None:
-        return find_gpu(name).id
-    from reports.text.messages import word
-
-    note(word(Message.of("assumption.usual_name", note=usual[1])))
-    return usual[0]
+    """Return the id of a GPU, resolved as a plan resolves its name."""
+    return find_gpu(meant("gpu", name, load_gpus())).id
 
 
 def _show_price(price: GpuPrice) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,10 +98,11 @@ def compare(
 
 
 def _shown(document: Document, lang: str, *, json: bool) -> str:
-    from reports.compared.text import to_text
+    from reports.compared.text import WIDTH, to_text
 
     if not json:
-        return to_text(document, lang)
+        known = sys.stdout.isatty() or "COLUMNS" in os.environ
+        return to_text(document, lang, shutil.get_terminal_size((WIDTH, 24)).columns if known else WIDTH)
     from json import dumps
 
     return dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

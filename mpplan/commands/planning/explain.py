@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from typing import Annotated
 
 import typer
@@ -34,11 +37,12 @@ def explain(
     """Trace a figure in a saved answer back to its inputs and their sources."""
     from json import dumps
 
-    from reports.explain.text import to_json, to_text
+    from reports.explain.text import WIDTH, to_json, to_text
     from reports.explain.walk import explain as derive
 
     derivation = derive(read_answer(plan), figure, precision=precision, gpu=gpu, name=plan)
     if json:
         typer.echo(dumps(to_json(derivation), ensure_ascii=False, indent=2, allow_nan=False))
     else:
-        typer.echo(to_text(derivation), nl=False)
+        known = sys.stdout.isatty() or "COLUMNS" in os.environ
+        typer.echo(to_text(derivation, shutil.get_terminal_size((WIDTH, 24)).columns if known else WIDTH), nl=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from planner.answer.plan import CurvePoint, Plan
 from planner.errors import Message
@@ -51,6 +51,17 @@ def far_dearer(
         planned_days=plan.duration_days.mid,
     )  # fmt: skip
     return (message,)
+
+
+def unrepeated(advice: Iterable[Message], urgent: Iterable[Message]) -> tuple[Message, ...]:
+    """Return the advice without a faster plan on fewer GPUs whose number an urgent warning on that GPU names."""
+    named = {(dict(message.values).get("gpu"), dict(message.values).get("gpus")) for message in urgent}
+
+    def repeats(message: Message) -> bool:
+        values = dict(message.values)
+        return message.key == "warning.fewer_gpus" and (values["gpu"], values["fewer"]) in named
+
+    return tuple(message for message in advice if not repeats(message))
 
 
 def _is_allowed(point: CurvePoint) -> bool:

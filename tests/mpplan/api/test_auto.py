@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+
 import pytest
 
 from mpplan.api.answer import estimate_briefly
-from mpplan.api.auto import AUTO_METHODS, is_open, settle
+from mpplan.api.auto import AUTO_METHODS, SHOWN, is_open, settle
 from planner.errors import NoPlanError, UsageError
 from planner.question.asked import Ask
+from planner.records.home import NAMED, SHIPPED
 from pricing.contracts.own_file import server_rows
 from reports.text.messages import word
+from tests.mpplan.api.test_network import run_of
 
 SMALL = {"model": "llama-3.1-8b", "examples": "10k", "lengths": "400", "seq_len": "2048", "as_of": "2026-08-22"}
 
@@ -133,6 +139,49 @@ def test_an_offer_is_compared_with_the_whole_market(tmp_path):
     assert gpus[-1] == "h100-sxm5-80gb"
     assert len(gpus) == 4
     assert cheap[0] == "h100-sxm5-80gb"
+
+
+def record_of(device: str, folder: Path, *, slower: float = 1.0) -> str:
+    """The shipped record of an H100, written as the record of another device, with other times."""
+    shipped = next((SHIPPED / NAMED).glob("h100-*.jsonl.gz"))
+    lines = [json.loads(line) for line in gzip.decompress(shipped.read_bytes()).splitlines()]
+    for line in lines:
+        line["device_name"] = device
+        line |= {name: slower * line[name] for name in line if name.startswith("time_") and name.endswith("_s")}
+    path = folder / "own.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(path)
+
+
+def of_any_gpu(**more: str) -> dict[str, float]:
+    """Cost at mid on each GPU of the answer to `--gpu auto`, in its order."""
+    answer = estimate_briefly(params="7B", gpus="64", gpu="auto", as_of="2026-11-27", **more)
+    return {p.gpu: p.cost_usd.mid for p in answer.plans if p.precision == "bf16" and p.cost_usd is not None}
+
+
+def test_gpus_are_compared_by_the_record_that_the_user_named(tmp_path):
+    without = of_any_gpu()
+    measured = of_any_gpu(records=record_of("NVIDIA A100-SXM4-80GB", tmp_path))
+
+    assert "a100-sxm4-80gb" not in without
+    assert "a100-sxm4-80gb" in measured
+    assert list(measured.values()) == sorted(measured.values())
+
+
+def test_gpus_are_compared_over_the_network_that_the_user_measured(tmp_path):
+    path = tmp_path / "nccl.txt"
+    path.write_text(run_of(4) + run_of(16), encoding="utf-8")
+    measured = of_any_gpu(network_file=str(path))
+
+    assert list(measured) != list(of_any_gpu())
+    assert list(measured.values()) == sorted(measured.values())
+
+
+def test_the_gpu_of_the_record_that_the_user_named_is_shown_wherever_it_ranks(tmp_path):
+    measured = of_any_gpu(records=record_of("NVIDIA A100-SXM4-80GB", tmp_path, slower=4.0))
+
+    assert len(measured) == SHOWN + 1
+    assert list(measured)[-1] == "a100-sxm4-80gb"
 
 
 def test_own_machines_are_compared_where_their_servers_have_prices_of_their_own(tmp_path):

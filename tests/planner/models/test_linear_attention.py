@@ -30,6 +30,14 @@ def test_the_gated_delta_rule_has_two_numbers_per_head_beside():
     assert linear.outputs == 12_288 + 64
 
 
+def test_the_gated_delta_rule_has_no_skip_no_bias_and_one_norm_for_all_heads():
+    _, linear = linear_of("qwen3-next")
+
+    # transformers, `Qwen3NextGatedDeltaNet`: `conv1d` of 2 x 16 x 128 + 32 x 128 channels over 4 tokens without a bias;
+    # `dt_bias` and `A_log` of 32 each; `norm.weight` of 128
+    assert linear.vector_params == 8192 * 4 + 2 * 32 + 128
+
+
 def test_the_scan_is_counted_as_the_recurrence_that_it_is():
     _, linear = linear_of("nemotron-h-56b")
 

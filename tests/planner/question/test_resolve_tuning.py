@@ -143,6 +143,23 @@ def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"method": "sft", "lora_rank": "8"}, "it belongs to lora, qlora, dora, qdora, dpo-lora or dpo-qlora"),
+        ({"method": "lora", "trained_layers": "2"}, "it belongs to freeze"),
+        ({"method": "lora", "single_quant": "yes"}, "it belongs to qlora, qdora or dpo-qlora"),
+        ({"tokens": "1B", "samples": "1k"}, "leave one out"),
+        ({"tokens": "1B", "epochs": "2"}, "leave --epochs out"),
+    ],
+)
+def test_the_hint_for_what_does_not_go_together_names_all_that_does(given, hint):
+    with pytest.raises(UsageError) as caught:
+        ask(**{"method": "lora"} | given)
+
+    assert hint in str(caught.value.hint)
+
+
 def test_a_model_predicts_further_tokens_as_it_was_trained_unless_one_says_otherwise():
     published, without, own = (
         ask(model="deepseek-v3", **more) for more in ({}, {"mtp_layers": "0"}, {"mtp_layers": "2"})

@@ -169,7 +169,12 @@ def test_a_record_is_named_by_its_path_or_by_its_name(tmp_path, monkeypatch):
     assert record_path("h200") == Path("h200")  # what is there under that very name comes first
     assert record_path("h200.jsonl.gz") == used
     assert record_path("./h100") == Path("./h100")
-    assert record_path("nothing") == Path("nothing")
+    assert record_path("./nothing") == Path("./nothing")
+    with pytest.raises(
+        UsageError, match="`nothing` is neither a file or folder here nor the name of a record"
+    ) as caught:
+        record_path("nothing")
+    assert caught.value.hint == "`mpplan records list` lists the records"
     assert [of_package(path) for path in (own, used, by_name)] == [False, True, True]
 
 

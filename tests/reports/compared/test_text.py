@@ -9,7 +9,7 @@ from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.document import to_compare_document
 from planner.comparison.planned import planned_of
-from reports.compared.text import WIDTH, to_text
+from reports.compared.text import WIDEST, WIDTH, to_text
 from reports.text.width import columns_of
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer, run, timers_ms
@@ -68,6 +68,16 @@ def test_tables_are_aligned_with_wide_letters():
     rows = text.split("与计划对照，每个有效步的秒数\n")[1].split("\n\n")[0].splitlines()
 
     assert len({sum(2 if ord(letter) > 0x2E80 else 1 for letter in row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, WIDTH])
+def test_every_line_fits_the_terminal_and_no_word_is_lost(lang, width):
+    document = to_compare_document(run(2.5, timers_ms(data=0.2)), "0")
+    text, wide = to_text(document, lang, width), to_text(document, lang, WIDEST)
+
+    assert max(map(columns_of, text.splitlines())) <= width
+    assert sorted("".join(text.split())) == sorted("".join(wide.split()))
 
 
 def test_chinese_text_fits_the_width_and_tells_money_and_notes_in_chinese():

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from reports.explain.text import figure, to_json, to_text
+from reports.explain.text import WIDTH, figure, to_json, to_text
 from reports.explain.walk import explain
 
 
@@ -41,6 +41,19 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     assert "(derived: the fewest whole nodes that meet the target" in text
     assert "Sources" in lines
     assert text.endswith("\n")
+
+
+@pytest.mark.parametrize("width", [60, 80, WIDTH])
+def test_remarks_and_sources_are_wrapped_between_words(recorded, width):
+    explanation = explain(recorded, "cost")
+    tree, sources = to_text(explanation, width).split("\nSources\n")
+
+    assert max(len(row["what"]) for row in explanation.sources) > 5 * WIDTH
+    texts = [line for line in sources.splitlines() if line.startswith("    ") and " " in line.strip()]
+    texts += [line for line in tree.splitlines() if " = " not in line and len(line) - len(line.lstrip("│ ")) < 12]
+    assert max(map(len, texts)) <= width
+    for row in explanation.sources:
+        assert " ".join(row["what"].split()) in " ".join(sources.split())
 
 
 def test_each_printed_product_comes_out_to_four_digits(recorded):

@@ -49,7 +49,7 @@ def test_with_a_plan_it_says_convention_gap_end_and_bill(run, log):
     assert "follow this convention: 6N with the causal half of attention, the output layer counted." in told
     assert "A step takes 2.29 s" in result.out
     assert "within the plan's range" in result.out
-    assert "of the sparse peak" in result.out
+    assert "sparse peak" in result.out
     assert "  cost          $" in result.out
     assert "None" not in result.out
     assert "nan" not in result.out

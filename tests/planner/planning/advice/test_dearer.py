@@ -47,3 +47,16 @@ def test_it_is_the_first_that_an_answer_warns_of():
     cheaper = [point for point in answer.curve if point.cost_usd.mid * FAR_DEARER < plan.cost_usd.mid]
 
     assert (answer.warnings[0].key == "warning.far_dearer") is bool(cheaper)
+
+
+def test_a_number_of_gpus_that_is_named_as_cheaper_is_not_named_again_as_sooner():
+    question = make_question(params="100M", gpus="1024", tokens="100B")
+    answer = estimate(question, prices(question), site(), detailed=False)
+    named = [parts(warning) for warning in answer.warnings if warning.key == "warning.far_dearer"]
+    sooner = [parts(warning) for warning in answer.warnings if warning.key == "warning.fewer_gpus"]
+    plan = next(point for point in answer.curve if point.chosen)
+    other = next(point for point in answer.curve if point.gpus == named[0]["gpus"])
+
+    assert other.gpus < plan.gpus
+    assert other.duration_days.mid < plan.duration_days.mid
+    assert named[0]["gpus"] not in {message["fewer"] for message in sooner}
