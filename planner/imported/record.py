@@ -144,8 +144,8 @@ def _check_power(file: ImportedFile) -> None:
         mean_w = point.power.mean_w
         if mean_w is not None and not low <= mean_w <= high:
             raise InputFileError(
-                f"{file.source.name}:1: expected {low:g} to {high:g} W a GPU, found a mean of {mean_w:.4g} W",
-                hint="look at the units and the number of GPUs in the file",
+                f"{file.source.name}:1: expected {low:g} to {high:g} W per GPU, found a mean of {mean_w:.4g} W",
+                hint="check the units and the number of GPUs in the file",
             )
 
 

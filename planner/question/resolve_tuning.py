@@ -85,7 +85,7 @@ def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> 
     if tokens is not None and counted is not None:
         raise UsageError(
             f"both {TOKENS.flag} and {counted.flag} were given",
-            hint=f"leave {TOKENS.flag} out: {EXAMPLES.flag} with {LENGTHS.flag} says as much",
+            hint=f"leave {TOKENS.flag} out: {EXAMPLES.flag} and {LENGTHS.flag} already give the tokens",
         )
     if tokens is None and counted is None and not method.fine_tunes:
         tokens = TOKENS_PER_PARAM * model.params_total
@@ -140,7 +140,7 @@ def samples_of(read: Reader, usual: Usual) -> float:
     samples = examples * epochs
     if not 1.0 <= samples <= MOST_SAMPLES:
         raise UsageError(
-            f"{EXAMPLES.flag} times {EPOCHS.flag} is {samples:g} samples", hint="give 1 to 1e15 of them in all"
+            f"{EXAMPLES.flag} times {EPOCHS.flag} is {samples:g} samples", hint="give 1 to 1e15 samples in all"
         )
     read.note(SAMPLES, samples, "derived", Message.of("note.samples", examples=examples, epochs=epochs))
     return samples
@@ -211,7 +211,7 @@ def read_tuning(read: Reader, method: Method, model: ModelShape, stack: str) -> 
     layers = read.value_or_default(TRAINED_LAYERS) if method.trains == "last-layers" else 0
     if layers > model.layers:
         raise UsageError(
-            f"{TRAINED_LAYERS.flag}: {layers} of the {model.layers} layers of {model.name}",
+            f"{TRAINED_LAYERS.flag}: {layers} is more than the {model.layers} layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all of them",
         )
     rank = read.value_or_default(LORA_RANK) if method.adapts else 0
@@ -281,7 +281,7 @@ def _check_used(read: Reader, method: Method) -> None:
         for item in inputs:
             if read.text(item) is not None and not used:
                 raise UsageError(
-                    f"{item.flag} has no meaning for {METHOD.flag} {method.id}", hint=f"it belongs to {methods}"
+                    f"{item.flag} does not apply to {METHOD.flag} {method.id}", hint=f"it applies to {methods}"
                 )
     tp = read.value(TP) or 1
     if method.low_bits and tp > 1:

@@ -118,7 +118,7 @@ def _created_at(document: dict[str, Any]) -> str:
     """
     if not document.get("created_at"):
         raise InputFileError(
-            "created_at: missing, and the charges count from it", hint=Message.of("hint.write_document_again")
+            "created_at: missing, but the charges are dated from it", hint=Message.of("hint.write_document_again")
         )
     return str(document["created_at"])
 
@@ -133,8 +133,8 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
     try:
         end = start + timedelta(days=plan.days_mid)
     except OverflowError:
-        what = f"a run of {plan.days_mid:,.0f} days ends after the last day that FOCUS can write"
-        raise UsageError(what, hint="`--format cost-csv` has no days") from None
+        what = f"a run of {plan.days_mid:,.0f} days ends after the last date that FOCUS can hold"
+        raise UsageError(what, hint="use `--format cost-csv`, which has no dates") from None
     provider, commitment, region = _terms(document, row.gpu)
     once = row.line == "setup_fee"
     alone = row.usd_mid if row.quantity is None else ""  # answers of earlier versions: one unit at the amount

@@ -61,7 +61,7 @@ def place_from_environment(environment: Mapping[str, str] = os.environ) -> Place
     )
     if place.world % place.local_world or place.rank % place.local_world != place.local_rank:
         raise UsageError(
-            f"{place.world} ranks with {place.local_world} on this node: every node must have as many",
+            f"{place.world} ranks with {place.local_world} on this node: every node must have the same number",
             hint="start torchrun with the same `--nproc-per-node` on every node",
         )
     return place
@@ -218,7 +218,7 @@ def _heard(store: Any, place: Place, limit_s: float) -> dict[str, Any]:
         store.wait(["verdict"], timedelta(seconds=limit_s + 30.0))
     except (dist.DistError, RuntimeError) as error:
         raise CannotMeasureError(
-            f"rank 0 did not arrive within {limit_s:.0f} s", hint="look at the output of its node"
+            f"rank 0 did not arrive within {limit_s:.0f} s", hint="check the output of its node"
         ) from error
     verdict: dict[str, Any] = json.loads(store.get("verdict"))
     store.set(f"heard/{place.rank}", "")

@@ -373,7 +373,7 @@ def explain(
     """
     canonical = ALIASES.get(figure.lower(), figure.lower())
     if canonical not in FIGURES:
-        raise UsageError(f"no figure `{figure}`", hint=f"one of {', '.join(FIGURES)}")
+        raise UsageError(f"no figure `{figure}`", hint=f"use one of {', '.join(FIGURES)}")
     facts, words = Facts(checked(document, name)), words_for("en")
     plan = _chosen(facts, precision or facts.asked, gpu or facts.gpu)
     facts.gpu = plan["gpu"]

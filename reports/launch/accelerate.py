@@ -312,7 +312,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: shards_4_bits(run) and run.offload == "activations",
-            what="FSDP1, which shards its 4-bit weights, does not move checkpoints of activations to the host",
+            what="FSDP1, which shards its 4-bit weights, does not move activation checkpoints to the host",
             hint="plan again with `--offload none`",
         ),
         Rule(
@@ -322,7 +322,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.offload == "activations" and (stage(run) < 2 or not run.recomputes),
-            what="it moves checkpoints of activations to the host under FSDP only",
+            what="it moves activation checkpoints to the host only under FSDP",
             hint="plan again with `--zero 3 --act-ckpt full`, or `--offload none`",
         ),
     ),

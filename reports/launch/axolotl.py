@@ -278,7 +278,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
-            what="of the plans' optimizers it lacks LAMB and Sophia",
+            what="it has neither LAMB nor Sophia",
             hint="plan again with `--optimizer adamw`",
         ),
         Rule(

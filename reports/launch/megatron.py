@@ -267,7 +267,7 @@ FRAMEWORK = Framework(
         NOT_CHUNKED,
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
-            what="of the plans' optimizers it has AdamW, SGD with momentum, Muon and Lion",
+            what="of the optimizers that mpplan plans, it has only AdamW, SGD with momentum, Muon and Lion",
             hint="plan again with `--optimizer adamw`",
         ),
         Rule(

@@ -372,6 +372,6 @@ def _one_of(flag: str, name: str, known: list[str], match: str | None) -> str:
     if match is None:
         near = near_names(name, known) or known
         raise UsageError(
-            f"{flag}: the answer has no plan of `{shortened(name)}`", hint=f"one of {', '.join(near) or 'none'}"
+            f"{flag}: the answer has no plan of `{shortened(name)}`", hint=f"use one of {', '.join(near) or 'none'}"
         )
     return match

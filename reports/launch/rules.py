@@ -109,7 +109,7 @@ FP16_UNDER_FSDP = Rule(
 
 CHECKPOINTS_ONLY = Rule(
     applies=lambda run: run.offload == "activations" and not run.recomputes,
-    what="it moves checkpoints of activations to the host, and the plan has none",
+    what="it moves activation checkpoints to the host, and the plan has none",
     hint="plan again with `--act-ckpt full`, or `--offload none`",
 )
 

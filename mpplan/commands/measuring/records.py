@@ -139,7 +139,9 @@ def _is_wanted(record: RecordSummary) -> bool:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
         typer.echo(err=True)  # end the line of the question
-        raise UsageError(f"nobody answered whether to remove `{record.name}`", hint="`--yes` does not ask") from None
+        raise UsageError(
+            f"the question whether to remove `{record.name}` was not answered", hint="`--yes` removes it without asking"
+        ) from None
 
 
 def _head(record: StoredRecord) -> list[tuple[str, str]]:

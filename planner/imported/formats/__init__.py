@@ -39,7 +39,7 @@ def format_of(source: SourceFile, name: str | None = None) -> ImportFormat:
     chosen = next((form for form in FORMATS if form.recognises(head)), None)
     if chosen is None:
         raise InputFileError(
-            f"{source.name}:1: expected the file of a known tool, found none that is recognised",
+            f"{source.name}:1: expected a file of a known tool, found an unknown format",
             hint=_what_it_is(head) or f"name its format: `--as {'|'.join(names)}`",
         )
     return chosen

@@ -77,7 +77,7 @@ def _rows(source: SourceFile) -> list[tuple[int, dict[str, str]]]:
     except csv.Error as error:
         raise source.fail(reader.line_num, f"expected CSV: {error}", HINT) from None
     if not 0 < len(rows) <= MOST_RUNS:
-        raise source.fail(1, f"expected 1 to {MOST_RUNS} runs with energy of GPUs, found {len(rows)}", HINT)
+        raise source.fail(1, f"expected 1 to {MOST_RUNS} runs with GPU energy, found {len(rows)}", HINT)
     return rows
 
 

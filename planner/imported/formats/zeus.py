@@ -44,7 +44,7 @@ def _read(source: SourceFile, context: ImportContext) -> Reading:
     start, windows = (None, list(_from_json(source))) if is_json else _from_csv(source)
     kept = [window for window in windows if window.gpu_j > 0]
     if not kept:
-        raise source.fail(1, "expected windows with the energy of GPUs, found none", HINT)
+        raise source.fail(1, "expected windows with GPU energy, found none", HINT)
     by_name: dict[tuple[str, int], list[Window]] = {}
     for window in kept:
         by_name.setdefault((window.name, window.gpus), []).append(window)

@@ -145,9 +145,9 @@ def _check_order(source: SourceFile, steps: Sequence[LoggedStep]) -> None:
         if before.end is None or after.end is None:
             continue
         if before.end.zoned is not after.end.zoned:
-            raise source.fail(after.line, "expected times that all have a zone, or none")
+            raise source.fail(after.line, "expected a time zone on every time or on none")
         if after.end.seconds < before.end.seconds:
-            raise source.fail(after.line, f"expected a time after that of line {before.line}")
+            raise source.fail(after.line, f"expected a time later than that of line {before.line}")
 
 
 def _between(source: SourceFile, steps: Sequence[LoggedStep], *, timed: bool) -> list[float]:

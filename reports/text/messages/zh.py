@@ -271,9 +271,9 @@ TEMPLATES: dict[str, str] = {
     "warning.network_unused": "`{file}` 没有说明 {gpu:gpu} 的网络：请在两个或更多装有这种 GPU 的节点上测量",
     "text.network_run": "{nodes:nodes}上 {gpus:gpu_count} 的 {collective}",
     "warning.unused_line": "{problem}",
-    "warning.trained_precision": "另外规划了 {precision}，因为 {file} 中的策略与调度使用它。",
+    "warning.trained_precision": "另外规划了 {precision}，因为 {file} 中的策略与调度使用它",
     "task.own": "您自己的任务",
-    "warning.untrained": "{precision} 无法训练：{device} 上 {task} 有 {ratio:.0%} 的步在所试的每个损失缩放系数下都溢出。此处的节省不成立，其有效时间占比也未知。",
+    "warning.untrained": "{precision} 无法训练：{device} 上 {task} 有 {ratio:.0%} 的步在所试的每个损失缩放系数下都溢出；此处的节省不成立，其有效时间占比也未知",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu}（{arch}）没有支持 {compute} 矩阵乘法的硬件",
     "why.not_measured": "{gpu} 未测量过 {compute}：可用 `mpplan probe --device cpu --precision {precision}` 测量",

@@ -142,7 +142,7 @@ def test_a_gpu_is_named_as_in_a_question(name) -> None:
 @pytest.mark.parametrize(
     ("flags", "why", "hint"),
     [
-        ({"gpu": "a100"}, "--gpu: the answer has no plan of `a100`", "one of h100-sxm5-80gb"),
+        ({"gpu": "a100"}, "--gpu: the answer has no plan of `a100`", "use one of h100-sxm5-80gb"),
         ({"precision": "fp7"}, "--precision: the answer has no plan of `fp7`", "one of fp"),
     ],
 )

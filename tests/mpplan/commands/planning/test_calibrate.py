@@ -340,9 +340,11 @@ def test_rows_that_fail_alike_are_told_of_together(run, file):
     odd = [own_run(gpus, 7000.0, gpu="h100") for gpus in (16, 32)]
     result = run("calibrate", file(own_run(8, 7000.0), *odd))
 
-    assert "not learned from: r16, r32: GPU `h100` names several parts; say which one: `h100-pcie-80gb`" in result.err
+    assert (
+        "not learned from: r16, r32: GPU `h100` matches several models; say which one: `h100-pcie-80gb`" in result.err
+    )
     alone = run("calibrate", file(*odd))
-    assert "no run can be learned from: r16 and 1 row more: GPU `h100` names several parts" in alone.err
+    assert "no run can be learned from: r16 and 1 row more: GPU `h100` matches several models" in alone.err
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "fast", "", "OOM"])
