@@ -20,7 +20,7 @@ from planner.records.origin import Origin
 
 RUN_ID_DIGITS = 32
 """Number of digits of a run id, which is a hash; a probe's run has a random id of the same length."""
-NO_ROW = "no GPU of the catalogue bears the name `{name}`: no plan can use the points"
+NO_ROW = "no GPU in the catalogue is called `{name}`: no plan can use the points"
 GPU_W = (5.0, 5000.0)
 """Plausible range of the power of one GPU: above a sleeping GPU, and at most the limit of the catalogue for one."""
 MOST_DOUBTS = 20

@@ -182,7 +182,7 @@ def _verdict(arrived: Sequence[Arrival], place: Place, limit_s: float) -> dict[s
         return {"problem": what, "hint": "look at its output; `--join-timeout` waits longer", "exit_code": 4}
     if (problem := shared_gpu(arrived, place)) is not None:
         return {"problem": problem, "hint": "start as many ranks on a node as it has GPUs", "exit_code": 2}
-    return {"problem": mixed(arrived, place), "hint": "measure nodes that are alike together", "exit_code": 4}
+    return {"problem": mixed(arrived, place), "hint": "measure only nodes of the same kind together", "exit_code": 4}
 
 
 def shared_gpu(arrived: Sequence[Arrival], place: Place) -> str | None:

@@ -305,7 +305,7 @@ class Derivation:
         per_param = flop_per_param(self._facts.given("method"))
         if per_param is None:
             return self._per_tflop(Node(label="Work per token, not all layers backward", value=flop, unit="FLOP"))
-        matrices = [Node(label="Matrix parameters that a token meets", value=params),
+        matrices = [Node(label="Matrix parameters used per token", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
         other_work = beside_matrices(self._facts.given("method"))
         parts = [

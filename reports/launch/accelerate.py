@@ -254,7 +254,7 @@ FRAMEWORK = Framework(
             "fp8_config.fp8_format", "fp8_config.fp8_amax_history_len", "fp8_config.fp8_amax_compute_algo",
             "fp8_config.fp8_use_mxfp8_block_scaling",
         )),
-        Mapped(what="checkpointing of activations", where=("fsdp_config.fsdp_activation_checkpointing",)),
+        Mapped(what="activation checkpointing", where=("fsdp_config.fsdp_activation_checkpointing",)),
         Mapped(what="offload", where=(
             "fsdp_config.fsdp_offload_params", "fsdp_config.fsdp_activation_checkpointing_offload",
             "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device",

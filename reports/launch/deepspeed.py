@@ -135,7 +135,7 @@ FRAMEWORK = Framework(
             "zero_optimization.offload_param.device", "zero_optimization.offload_param.pin_memory",
             "activation_checkpointing.cpu_checkpointing",
         )),
-        Mapped(what="checkpointing of activations, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),
+        Mapped(what="activation checkpointing, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),
         Mapped(what="optimizer", where=("optimizer.type", "optimizer.params")),
     ),
     refuses=(

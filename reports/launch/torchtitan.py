@@ -182,7 +182,7 @@ FRAMEWORK = Framework(
             "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", "quantize.linear.float8.filter_fqns",
             "quantize.linear.mx.recipe_name", "quantize.linear.mx.filter_fqns",
         )),
-        Mapped(what="checkpointing of activations", where=(
+        Mapped(what="activation checkpointing", where=(
             "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option",
         )),
         Mapped(what="offload of the optimizer", where=("training.enable_cpu_offload",)),

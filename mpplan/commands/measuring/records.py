@@ -150,7 +150,7 @@ def _head(record: StoredRecord) -> list[tuple[str, str]]:
         ("record", record.name),
         ("file", str(record.path)),
         ("device", record.device_name or "-"),
-        ("gpu", record.gpu or "no row of the catalogue"),
+        ("gpu", record.gpu or "not in the catalogue"),
         ("measured", record.date or "-"),
         ("points", str(record.verdict.points)),
         ("trusted", "yes" if record.verdict.trustworthy else "no"),

@@ -32,9 +32,9 @@ STEP_SD = 0.02
 FEWEST_SAMPLES = 5
 """Fewest samples of each GPU within the steps."""
 
-BOARD = "power of the board as the driver reads it: the host, fans and power supplies are not in it"
-DRIVER_FIELD = "the driver's power field sees part of the time only, on A100 and H100 about a quarter"
-NO_TIMES = "the steps could not be laid beside the power by their times: start-up and pauses count as training"
+BOARD = "power of the board as the driver reads it: the host, fans and power supplies are not included"
+DRIVER_FIELD = "the driver's power field covers only part of the time, on A100 and H100 about a quarter"
+NO_TIMES = "the times of steps and power could not be matched: start-up and pauses count as training"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

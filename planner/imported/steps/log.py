@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 FEWEST_TO_DROP_ONE = 3
 """Number of lines from which on the first one, which includes warm-up and compilation, is left out."""
-WITH_DATA = "steps hold whatever the program does between two of them: loading data, logging, checkpoints"
+WITH_DATA = "step times include whatever the program does between two steps: loading data, logging, checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -52,7 +52,7 @@ def test_a_name_that_no_row_bears_is_kept_with_a_doubt() -> None:
     (line, *_) = to_measurements([file], device, "0.0")
 
     assert device.gpu is None
-    assert "no GPU of the catalogue bears the name" in line.imported.doubts[-1]
+    assert "no GPU in the catalogue is called" in line.imported.doubts[-1]
 
 
 @pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "h200-sxm-141gb"])

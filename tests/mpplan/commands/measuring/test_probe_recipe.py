@@ -53,7 +53,7 @@ def test_what_the_probe_is_asked_goes_into_the_job(run) -> None:
         ((*SLURM[1:], "--precision", "bf17"), "unknown precision `bf17`", "one of"),
         ((*SLURM[1:], "--budget", "soon"), "--budget: `soon` is not a duration", "90min"),
         ((*SLURM[1:], "-o", "no/such/place"), "cannot write `no/such/place`", "choose another path"),
-        (("--partition", "gpu"), "--partition is for a job file", "`--recipe slurm`"),
+        (("--partition", "gpu"), "--partition only applies to a job file", "`--recipe slurm`"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_to_do(run, arguments, error, hint) -> None:

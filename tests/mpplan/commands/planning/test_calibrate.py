@@ -215,7 +215,7 @@ def test_what_a_record_of_the_gpu_measured_is_used_and_named(run, file, home):
     used = run("validate", runs, "--calibration", "our-stack.json", "--records", "h200.jsonl", "--json")
     unused = run("validate", runs, "--calibration", "our-stack.json", "--json")
 
-    assert "beside what was measured of the GPUs themselves: h200\n" in result.out
+    assert "in addition to what was measured on the GPUs themselves: h200\n" in result.out
     assert "plan with `mpplan estimate --calibration our-stack.json --records h200.jsonl …`" in result.err
     assert json.loads((home / "our-stack.json").read_text())["records"][0]["record"] == "h200"
     mids = [json.loads(made.out)["runs"][0]["mid"] for made in (used, unused)]
