@@ -156,8 +156,8 @@ def _check_columns(frame: pd.DataFrame, name: str, fallbacks: Fallbacks) -> None
         raise InputFileError(f"{name}:1: header: {expected}", hint=f"the columns are {listed(KNOWN, 20)}")
     if "price_per_instance_h" in have and "gpus_per_instance" not in have:
         raise InputFileError(
-            f"{name}:1: gpus_per_instance: expected this column beside price_per_instance_h",
-            hint="how many GPUs does an instance have?",
+            f"{name}:1: gpus_per_instance: expected this column with price_per_instance_h",
+            hint="give the number of GPUs of an instance",
         )
     if "provider" not in have and not fallbacks.provider:
         raise InputFileError(f"{name}:1: provider: expected this column", hint="or give --provider")

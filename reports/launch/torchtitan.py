@@ -213,7 +213,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=_unsharded_in_parallel,
-            what="without sharding it runs data parallel alone, with no other parallelism beside it",
+            what="without sharding it supports no parallelism other than data parallelism",
             hint="plan again with `--zero 3`",
         ),
         Rule(

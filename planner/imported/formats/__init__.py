@@ -50,5 +50,5 @@ def _what_it_is(head: str) -> str | None:
     if head.startswith('{"schema":"mpplan.probe/'):
         return "it is a record already: `mpplan check` judges it, and `--records` plans with it"
     if any(form.recognises(head) for form in STEP_FORMATS):
-        return "it looks like a log of steps: name it with `--steps` beside a log of power, or see `mpplan compare`"
+        return "it looks like a log of steps: pass it with `--steps` together with a power log, or see `mpplan compare`"
     return None

@@ -87,8 +87,8 @@ def test_what_no_tool_wrote_is_refused_with_the_formats() -> None:
 @pytest.mark.parametrize(
     ("file", "where"),
     [
-        (sample("megatron.log"), "`--steps` beside a log of power, or see `mpplan compare`"),
-        (sample("steps.csv"), "`--steps` beside a log of power"),
+        (sample("megatron.log"), "`--steps` together with a power log, or see `mpplan compare`"),
+        (sample("steps.csv"), "`--steps` together with a power log"),
         (text_file('{"schema":"mpplan.probe/3","run_id":"a"}\n'), "a record already: `mpplan check` judges it"),
     ],
     ids=["log", "table", "record"],

@@ -92,7 +92,7 @@ def test_checkpointing_is_full_by_operation_or_every_nth_layer():
     ("name", "precision", "why"),
     [
         ("dense-zero1", "bf16", "no ZeRO stage 1"),
-        ("tensor-ddp", "bf16", "data parallel alone"),
+        ("tensor-ddp", "bf16", "no parallelism other than data parallelism"),
         ("offload-one-fsdp", "bf16", "needs several ranks"),
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("muon-fsdp", "bf16", "only AdamW"),
