@@ -125,7 +125,7 @@ def _unexpected(error: Exception, *, debug: bool) -> int:
     """Report a bug of mpplan, an unwritable stdout, or a path that the system refuses; return the exit code."""
     if isinstance(error, OSError) and error.filename is None:
         silence(sys.stdout)
-        fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")
+        fail(f"cannot write the output: {error.strerror}", "check the disk, or the program that reads the output")
         return UsageError.exit_code
     if debug:
         import traceback

@@ -96,7 +96,7 @@ class SectionedCommand(_LazyHelp, TyperCommand):
         for option in order:
             if order.count(option) > 1 and str(option.metavar or "").endswith(LIST_METAVARS):
                 flag = option.opts[0]
-                raise UsageError(f"`{flag}` is given twice", hint=f"one list with commas: `{flag} A,B`")
+                raise UsageError(f"`{flag}` is given twice", hint=f"give one list with commas: `{flag} A,B`")
         remaining_args: list[str] = super().parse_args(ctx, args)
         return remaining_args
 

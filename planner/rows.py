@@ -83,7 +83,7 @@ class Row:
         """Text of a cell that must not be empty."""
         value = self.cell(key)
         if not value:
-            raise self.fail(key, "a text")
+            raise self.fail(key, "text")
         return value
 
     def opt_number(self, key: str, *, low: float = 0.0, high: float = float("inf")) -> float | None:

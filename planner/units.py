@@ -96,7 +96,7 @@ def without_commas(text: str, what: str, hint: str, *, whole: bool = False) -> s
     if plain is None:
         decimal = not whole and _DECIMAL_COMMA.fullmatch(text.strip())
         offer = f"write {text.strip().replace(',', '.')}" if decimal else hint
-        raise UsageError(f"{what}: `{text}` has a comma that separates no thousands", hint=offer)
+        raise UsageError(f"{what}: `{text}` has a comma that does not separate thousands", hint=offer)
     return plain
 
 

@@ -88,7 +88,7 @@ def render_comparison(
 
 def _known(fmt: str) -> None:
     if fmt not in FORMATS:
-        raise UsageError(f"--format: unknown `{fmt}`", hint=f"one of {', '.join(FORMATS)}")
+        raise UsageError(f"--format: unknown `{fmt}`", hint=f"use one of {', '.join(FORMATS)}")
 
 
 def _picture(logo: Path | None, fmt: str) -> str | None:

@@ -124,7 +124,7 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
         raise InputFileError(
             f"{source}: lineage: expected the runs of one team, found {len(lineages)}: "
             f"{', '.join(sorted(lineages)[:SHOWN])}",
-            hint="pass one lineage; `mpplan validate FILE --learn 3` learns each of them apart",
+            hint="pass the runs of one lineage; `mpplan validate FILE --learn 3` learns each lineage separately",
         )
     observations: list[Observation] = []
     reasons: dict[str, list[str]] = {}

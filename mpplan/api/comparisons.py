@@ -149,6 +149,6 @@ def _parsed(text: str, name: str) -> tuple[str, list[str], list[dict[str, Any]]]
     ragged = next((number for number, row in enumerate(rows, first + 2) if None in row or None in row.values()), None)
     if ragged is not None:
         raise InputFileError(
-            f"{name}:{ragged}: expected {len(header)} cells", hint="mend the row, or name another file"
+            f"{name}:{ragged}: expected {len(header)} cells", hint="correct the row, or name another file"
         )
     return comments, header, rows

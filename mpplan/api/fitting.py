@@ -79,7 +79,7 @@ def fit(ask: Ask) -> Fit:
     if question.model.has_network:
         raise UsageError(
             f"{question.model.name} is a vision model: `mpplan fit` compares ways to fine-tune a language model",
-            hint="`mpplan estimate` plans it and says what is short of memory",
+            hint="`mpplan estimate` plans it and, if it does not fit, says by how much",
         )
     methods = _methods(ask)
     instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.asked.precision}
@@ -191,7 +191,7 @@ def _methods(ask: Ask) -> frozenset[str]:
     if not method.fine_tunes:
         raise UsageError(
             f"{METHOD.flag} {method.id}: `mpplan fit` compares ways to fine-tune",
-            hint="`mpplan estimate` plans a pre-training and says what is short of memory",
+            hint="`mpplan estimate` plans pre-training and, if it does not fit, says by how much",
         )
     return frozenset({method.id})
 

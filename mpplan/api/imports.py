@@ -64,7 +64,7 @@ def import_files(
     _check_once(sources)
     forms = [format_of(source, form) for source in sources]
     if steps is not None and not any(known.takes_steps for known in forms):
-        raise UsageError(f"--steps: a file of {forms[0].name} does not use it", hint="leave it out")
+        raise UsageError(f"--steps has no effect on a file of {forms[0].name}", hint="leave it out")
     log = None if steps is None else read_steps(read_source(user_path(steps)))
     what = _with_batch(training or Training(), log)
     context = ImportContext(training=what, steps=log, utc_offset_s=utc_offset_s)
@@ -100,7 +100,7 @@ def _check_once(sources: Sequence[SourceFile]) -> None:
     for source in sources:
         if source.sha256 in by_hash:
             raise UsageError(
-                f"`{source.name}` holds the same as `{by_hash[source.sha256]}`", hint="give each file once"
+                f"`{source.name}` has the same content as `{by_hash[source.sha256]}`", hint="give each file once"
             )
         by_hash[source.sha256] = source.name
 
@@ -123,13 +123,16 @@ def calibration_rows(imported: Imported) -> list[dict[str, Any]]:
     """
     trained = [point for point in imported.measurements if point.kind == "training"]
     if not trained:
-        raise UsageError("--runs: none of the files describes training", hint="kernels and collectives make no runs")
+        raise UsageError(
+            "--runs: none of the files describes training",
+            hint="files of kernels and collectives contain no runs; leave --runs out",
+        )
     known = _known(imported)
     missing = [flag for flag, value in known.items() if value in (None, "")]
     if missing:
         raise UsageError(
             f"--runs: {', '.join(missing)} must be known to make a row",
-            hint="`mpplan calibrate` predicts each row first",
+            hint="give these flags: `mpplan calibrate` predicts each row before it learns from it",
         )
     shared = {
         "model": known["--model"], "precision": known["--precision"], "gpu": imported.device.gpu,

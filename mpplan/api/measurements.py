@@ -81,9 +81,9 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
         return
     measured = " and ".join(sorted(kinds))
     raise InputFileError(
-        f"{name}:1: kind: expected kernels or collectives between GPUs, found {measured} alone",
-        hint="training: `mpplan calibrate` learns from the rows of `mpplan records import --runs`; ranks: measure "
-        "their collectives too with `mpplan probe --ranks`",
+        f"{name}:1: kind: expected kernels or collectives between GPUs, found only {measured}",
+        hint="for training, give `mpplan calibrate` the rows that `mpplan records import --runs` writes; for several "
+        "ranks, also measure collectives with `mpplan probe --ranks`",
     )
 
 

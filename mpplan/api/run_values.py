@@ -184,27 +184,27 @@ SLIPS: Mapping[str, tuple[Mapping[str, Callable[[_Size], float]], str]] = {
     }, "give the hours of all GPUs together"),
     "energy_mwh": ({
         "is it in kWh": _by(1e3), "is it in Wh": _by(1e6), "is it in GWh": _by(1e-3),
-        "is it of one GPU": lambda size: 1.0 / size.gpus, "is it of one node": lambda size: 1.0 / size.nodes,
+        "is it for one GPU": lambda size: 1.0 / size.gpus, "is it for one node": lambda size: 1.0 / size.nodes,
     }, "give the MWh of all GPUs together"),
     "peak_mem_gib": ({
         "is it in MiB": _by(GIB / MIB), "is it in bytes": _by(GIB),
-        "is it of all GPUs together": lambda size: size.gpus, "is it of a whole node": lambda size: size.node,
+        "is it for all GPUs together": lambda size: size.gpus, "is it for a whole node": lambda size: size.node,
     }, "give the GiB of one GPU"),
     "avg_gpu_power_w": ({
-        "is it in kW": _by(1e-3), "is it of all GPUs together": lambda size: size.gpus,
-        "is it of a whole node": lambda size: size.node,
+        "is it in kW": _by(1e-3), "is it for all GPUs together": lambda size: size.gpus,
+        "is it for a whole node": lambda size: size.node,
     }, "give the watts of one GPU"),
     "avg_node_power_w": ({
-        "is it in kW": _by(1e-3), "is it of one GPU": lambda size: 1.0 / size.per_node,
-        "is it of all nodes together": lambda size: size.nodes,
+        "is it in kW": _by(1e-3), "is it for one GPU": lambda size: 1.0 / size.per_node,
+        "is it for all nodes together": lambda size: size.nodes,
     }, "give the watts of one node"),
     "samples_per_s": ({
-        "is it of one GPU": lambda size: 1.0 / size.gpus, "is it of one node": lambda size: 1.0 / size.nodes,
+        "is it for one GPU": lambda size: 1.0 / size.gpus, "is it for one node": lambda size: 1.0 / size.nodes,
         "is it in tokens": lambda size: size.seq_len,
     }, "give the samples of all GPUs together"),
     "mfu": ({"is it in percent": _by(100.0)}, "give a share below 1"),
     "tflops_per_gpu": ({
-        "is it of the whole cluster": lambda size: size.gpus, "is it of a whole node": lambda size: size.node,
+        "is it for the whole cluster": lambda size: size.gpus, "is it for a whole node": lambda size: size.node,
         "is it in GFLOP/s": _by(1e3), "is it in PFLOP/s": _by(1e-3),
     }, "give the TFLOP/s of one GPU"),
     "tokens_per_s_per_gpu": ({

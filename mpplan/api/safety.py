@@ -44,7 +44,8 @@ def named_training(name: str) -> Training:
     shown = tasks_shown(document, path.name)
     if not shown:
         raise InputFileError(
-            f"{path}: tasks: expected what was trained, found none", hint="give `mpplan numerics` a longer --budget"
+            f"{path}: tasks: expected at least one trained task, found none",
+            hint="give `mpplan numerics` a longer --budget",
         )
     return Training(findings=findings_of(document, path.name), shown=shown)
 

@@ -67,7 +67,9 @@ def _read(path: Path) -> ConfigFile:
             raise InputFileError(f"{path}: expected a file, found {kind}", hint="remove it, or write defaults there")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise UsageError(f"`{path}` is a link to a file that does not exist", hint="remove it or mend it") from error
+        raise UsageError(
+            f"`{path}` is a link to a file that does not exist", hint="remove the link, or create the file"
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check its permissions") from error
     except UnicodeDecodeError as error:

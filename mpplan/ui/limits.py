@@ -79,5 +79,5 @@ def unchecked(limits: Limits, answer: Answer) -> str | None:
     if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
         return None
     if any(cost is None for cost in costs):
-        return "--max-cost was not checked: without a price of the GPUs the cost is unknown; give --price"
+        return "--max-cost was not checked: without a GPU price the cost is unknown; give --price"
     return "--max-cost was checked against only part of the cost: a price is missing"

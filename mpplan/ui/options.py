@@ -44,7 +44,7 @@ def device_kind(device: str, gpu_index: int) -> str:
         UsageError: the value is neither, or it is a CPU and `--gpu-index` names a GPU.
     """
     if device not in ("gpu", "cuda", "cpu"):
-        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+        raise UsageError(f"--device: unknown device `{device}`", hint="use `gpu` or `cpu`")
     if device == "cpu" and gpu_index:
         raise UsageError("--gpu-index cannot be combined with --device cpu", hint="leave one of them out")
     return "cpu" if device == "cpu" else "cuda"

@@ -88,7 +88,9 @@ def planned_of(document: Document, precision: str | None, gpu: str | None) -> Pl
     chosen = leading_plan(held, leading_gpu(document["plans"], _asked(document, "precision") or wanted))
     whole = {name: question.get(name, {}).get("value") for name in ("seq_len", "global_batch", "tokens")}
     if not all(isinstance(value, int | float) and value > 0 for value in whole.values()):
-        raise UsageError("--plan: the answer does not say tokens, batch and sequence", hint="pass one of a transformer")
+        raise UsageError(
+            "--plan: the answer gives no tokens, batch and sequence length", hint="pass the answer for a transformer"
+        )
     shape = _shape(document)
     return Planned(
         plan=chosen,

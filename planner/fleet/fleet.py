@@ -104,7 +104,7 @@ def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
     lines, missing = _merged(readings, excluded, kept_records, slowest.record if slowest else None)
     if not any(line.status == "ok" for line in lines):
         raise InputFileError(
-            f"{records[-1].path}: expected points that the other records have, found none",
+            f"{records[-1].path}: expected points that the other records have too, found none",
             hint="measure every node with the same suite and precisions",
         )
     outliers = _outliers(members, results, log_pace)
@@ -132,13 +132,15 @@ def _left_out(names: Sequence[tuple[str, str]], requested: Sequence[str]) -> set
             near = near_names(request, dict.fromkeys(known), 2)
             hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else None
             all_names = shortlist(list(dict.fromkeys(member for member, _ in names)), 8)
-            raise UsageError(f"--leave-out: no member is called `{request}`", hint=hint or f"they are {all_names}")
+            raise UsageError(
+                f"--leave-out: no member is called `{request}`", hint=hint or f"the members are {all_names}"
+            )
         excluded |= matching
     remaining = len(names) - len(excluded)
     if remaining < 2:
         word = "is" if remaining == 1 else "are"
         count = f"of {len(names)} members {remaining} {word} left" if excluded else "there is one member"
-        raise UsageError(f"a fleet has at least two members: {count}", hint="give one record for each node or GPU")
+        raise UsageError(f"a fleet needs at least two members: {count}", hint="give one record for each node or GPU")
     return excluded
 
 

@@ -90,7 +90,7 @@ def _must_be_measured(record: FleetRecord) -> None:
 def _must_be_different(records: Sequence[FleetRecord]) -> None:
     """Check that no run and no device is given twice, since it would count twice."""
     keys: tuple[tuple[str, Callable[[FleetRecord], tuple[str, ...]]], ...] = (
-        ("holds the same run as", run_ids_of),
+        ("contains the same run as", run_ids_of),
         ("is of the same GPU as", device_hashes_of),
     )
     for words, key in keys:

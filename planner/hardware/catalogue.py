@@ -117,7 +117,7 @@ def find_gpu(name: str) -> Gpu:
     family = [id_ for id_ in load_gpus() if id_.split("-")[0] == name.strip().casefold()]
     if len(family) > 1:
         parts = ", ".join(f"`{id_}`" for id_ in family)
-        raise UsageError(f"GPU `{name}` names several parts", hint=f"say which one: {parts}")
+        raise UsageError(f"GPU `{name}` matches several models", hint=f"say which one: {parts}")
     return GPUS.find(name)
 
 

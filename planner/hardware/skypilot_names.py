@@ -27,5 +27,5 @@ def skypilot_name(gpu: str) -> str:
     name = skypilot_names().get(gpu)
     if name is None:
         names = ", ".join(skypilot_names())
-        raise UsageError(f"no name of {gpu} in SkyPilot is known", hint=f"one of {names}")
+        raise UsageError(f"the SkyPilot name of {gpu} is not known", hint=f"use one of {names}")
     return name

@@ -115,7 +115,7 @@ def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
     if network.bytes_per_s is not None and network.bytes_per_s > FASTEST_BYTES_PER_S:
         of_gpu = network.bytes_per_s * BITS_PER_BYTE / GIGA
         raise UsageError(
-            f"{what}: `{text}` is {of_gpu:,.0f} Gb/s for each GPU, more than any server has",
+            f"{what}: `{text}` is {of_gpu:,.0f} Gb/s per GPU, more than any server has",
             hint=_what_is_meant(text, gpus_per_node),
         )
     return network

@@ -20,7 +20,7 @@ from planner.records.origin import Origin
 
 RUN_ID_DIGITS = 32
 """Number of digits of a run id, which is a hash; a probe's run has a random id of the same length."""
-NO_ROW = "no GPU of the catalogue bears the name `{name}`: no plan can use the points"
+NO_ROW = "no GPU in the catalogue is called `{name}`: no plan can use the points"
 GPU_W = (5.0, 5000.0)
 """Plausible range of the power of one GPU: above a sleeping GPU, and at most the limit of the catalogue for one."""
 MOST_DOUBTS = 20
@@ -144,8 +144,8 @@ def _check_power(file: ImportedFile) -> None:
         mean_w = point.power.mean_w
         if mean_w is not None and not low <= mean_w <= high:
             raise InputFileError(
-                f"{file.source.name}:1: expected {low:g} to {high:g} W a GPU, found a mean of {mean_w:.4g} W",
-                hint="look at the units and the number of GPUs in the file",
+                f"{file.source.name}:1: expected {low:g} to {high:g} W per GPU, found a mean of {mean_w:.4g} W",
+                hint="check the units and the number of GPUs in the file",
             )
 
 

@@ -57,9 +57,9 @@ class SourceFile:
         if len(plain) > LARGEST_BYTES:
             raise self.fail(1, f"expected at most {LARGEST_BYTES // 2**20} MiB when unpacked", "pass a smaller file")
         if not unpacker.eof:
-            raise self.fail(1, "expected a whole gzip archive, found one that ends early")
+            raise self.fail(1, "expected a complete gzip archive, found one that ends early")
         if unpacker.unused_data.strip(b"\0"):
-            raise self.fail(1, "expected one gzip archive, found more behind it")
+            raise self.fail(1, "expected one gzip archive, found more data after it")
         return plain
 
     @cached_property

@@ -46,7 +46,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
     """
     points = tuple(records)
     if not points:
-        raise InputFileError("the record holds no usable point", hint="measure again with `mpplan probe`")
+        raise InputFileError("the record contains no usable point", hint="measure again with `mpplan probe`")
     last = points[-1]
     gradients = gradient_ratios(points)
     products = fit_products(points, gradients)

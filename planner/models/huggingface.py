@@ -68,7 +68,7 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
     offer = f"closest is `{near[0]}`; " if near else ""
     raise InputFileError(
         f"{config.file}: model_type: expected a known architecture, found `{given}`",
-        hint=f"{offer}known are {known}; or give its size with --params",
+        hint=f"{offer}known architectures are {known}; or give its size with --params",
     )
 
 

@@ -61,7 +61,7 @@ class ConfigJson:
         """A text; None if the key is missing or null."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
-            raise self.fail(key, "a text")
+            raise self.fail(key, "text")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class ConfigJson:
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.fail(key, "a list of texts")
+            raise self.fail(key, "a list of strings")
         return tuple(value)
 
     def whole_numbers(self, key: str) -> tuple[int, ...]:

@@ -156,7 +156,7 @@ def text_of(item: Input[object], value: object) -> str:
         return text
     hint = f"give what you would write after {item.flag}"
     if isinstance(value, bytes | bytearray):
-        raise UsageError(f"{item.name}: bytes are no text", hint=f"decode them: {hint}")
+        raise UsageError(f"{item.name}: bytes are not text", hint=f"decode them: {hint}")
     raise UsageError(f"{item.name}: {_quoted(value)} is neither text nor a number", hint=hint)
 
 

@@ -85,7 +85,7 @@ def parse_power_limit(text: str, what: str) -> float | None:
     try:
         return parse_watts(text, what)
     except UsageError as error:
-        raise UsageError(f"{what}: `{text}` is no power above 0", hint=hint) from error
+        raise UsageError(f"{what}: `{text}` is not a power above 0", hint=hint) from error
 
 
 def _example(what: str, *values: str) -> str:

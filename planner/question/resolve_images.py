@@ -108,8 +108,8 @@ def _check_patches(network: ImageNetwork, size: int) -> None:
         return
     nearest = max(patch, round(size / patch) * patch)
     raise UsageError(
-        f"{IMAGE_SIZE.flag}: {size} pixels are no whole number of the {patch}-pixel patches of {network.name}",
-        hint=f"the nearest that is: `{IMAGE_SIZE.flag} {nearest}`; its own is {network.image_size}",
+        f"{IMAGE_SIZE.flag}: {size} pixels are not a whole number of the {patch}-pixel patches of {network.name}",
+        hint=f"the nearest size that is: `{IMAGE_SIZE.flag} {nearest}`; the model's own is {network.image_size}",
     )
 
 
@@ -158,7 +158,7 @@ def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
     optimizer, stack = read.value(OPTIMIZER), read.value(STACK)
     if stack in named_stacks():
         raise UsageError(
-            f"{STACK.flag}: `{stack}` is planned for language models, and {model.name} is a vision model",
+            f"{STACK.flag}: `{stack}` is only planned for language models, and {model.name} is a vision model",
             hint=f"leave it out for eager PyTorch, as in timm and Hugging Face, or give one of {', '.join(STACKS)}",
         )
     if stack is None:

@@ -93,7 +93,7 @@ def _model_of_file(path: Path) -> ModelShape:
     name = str(path)
     if not os.path.isfile(path):
         raise UsageError(
-            f"no such file: `{name}`", hint="pass a config.json of Hugging Face or timm, or a catalogue name"
+            f"no such file: `{name}`", hint="pass a config.json from Hugging Face or timm, or a catalogue name"
         )
     text = read_text(path, name)
     from planner.models.huggingface import shape_from_config

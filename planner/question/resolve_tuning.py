@@ -145,7 +145,7 @@ def samples_of(read: Reader, usual: Usual) -> float:
     samples = examples * epochs
     if not 1.0 <= samples <= MOST_SAMPLES:
         raise UsageError(
-            f"{EXAMPLES.flag} times {EPOCHS.flag} is {samples:g} samples", hint="give 1 to 1e15 of them in all"
+            f"{EXAMPLES.flag} times {EPOCHS.flag} is {samples:g} samples", hint="give 1 to 1e15 samples in all"
         )
     read.note(SAMPLES, samples, "derived", Message.of("note.samples", examples=examples, epochs=epochs))
     return samples
@@ -216,7 +216,7 @@ def read_tuning(read: Reader, method: Method, model: ModelShape, stack: str) -> 
     layers = read.value_or_default(TRAINED_LAYERS) if method.trains == "last-layers" else 0
     if layers > model.layers:
         raise UsageError(
-            f"{TRAINED_LAYERS.flag}: {layers} of the {model.layers} layers of {model.name}",
+            f"{TRAINED_LAYERS.flag}: {layers} is more than the {model.layers} layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all of them",
         )
     rank = read.value_or_default(LORA_RANK) if method.adapts else 0
@@ -288,7 +288,7 @@ def _check_used(read: Reader, method: Method) -> None:
                 *most, last = [other.id for other in load_methods().values() if uses(other)]
                 methods = f"{', '.join(most)} or {last}" if most else last
                 raise UsageError(
-                    f"{item.flag} has no meaning for {METHOD.flag} {method.id}", hint=f"it belongs to {methods}"
+                    f"{item.flag} does not apply to {METHOD.flag} {method.id}", hint=f"it applies to {methods}"
                 )
     tp = read.value(TP) or 1
     if method.low_bits and tp > 1:

@@ -56,7 +56,7 @@ def user_path(name: str) -> Path:
     if not name.strip():
         raise UsageError("the name of a file is empty", hint="name a file, or leave it out")
     if "\0" in name:
-        raise UsageError("a path holds a null character", hint="no file can be named like that")
+        raise UsageError("a path contains a null character", hint="no file can be named like that")
     return _within_reach(Path(os.path.expanduser(name)))
 
 
@@ -82,7 +82,7 @@ def _within_reach(path: Path) -> Path:
     except UnicodeEncodeError as error:
         shown = shortened(str(path).encode(errors="backslashreplace").decode())
         raise UsageError(
-            f"cannot use `{shown}`: it holds half of a character", hint="no file can be named like that"
+            f"cannot use `{shown}`: it contains an incomplete character", hint="no file can be named like that"
         ) from error
     return path
 

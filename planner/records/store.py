@@ -264,7 +264,7 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
-        raise UsageError(f"`{name}` fits {len(chosen)} records", hint=f"name one: {_names(chosen)}")
+        raise UsageError(f"`{name}` matches {len(chosen)} records", hint=f"name one: {_names(chosen)}")
     if near:
         raise UsageError(f"no record `{name}`", hint=f"name one in full, or add --prefix: {_names(near)}")
     raise UsageError(f"no record `{name}`", hint="`mpplan records list` lists them")
@@ -285,7 +285,7 @@ def remove_record(record: RecordSummary) -> None:
         UsageError: it came with the package, or cannot be deleted.
     """
     if record.shipped:
-        raise UsageError(f"`{record.name}` came with the package", hint="only records of your own can be removed")
+        raise UsageError(f"`{record.name}` came with the package", hint="only your own records can be removed")
     try:
         record.path.unlink()
         for suffix in (".trace.jsonl", ".trace.jsonl.gz", PARTS_SUFFIX):

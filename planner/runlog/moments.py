@@ -92,7 +92,7 @@ def parse_utc_offset(text: str) -> float:
     match = _OFFSET.fullmatch(text.strip())
     offset_s = 0.0 if match is None else int(match[2]) * HOUR_S + int(match[3] or 0) * MINUTE_S
     if match is None or offset_s > timedelta(hours=14).total_seconds():
-        raise UsageError(f"--utc-offset: `{text}` is no offset from UTC", hint="write it like `+01:00` or `-8`")
+        raise UsageError(f"--utc-offset: `{text}` is not an offset from UTC", hint="write it like `+01:00` or `-8`")
     return offset_s if match[1] == "+" else -offset_s
 
 

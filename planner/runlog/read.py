@@ -156,7 +156,7 @@ def _check_one_framework(name: str, collector: Collector) -> None:
     )
     raise InputFileError(
         f"{name}:{tables[by_first_line[1]].first_line}: expected steps of one framework, understood {frameworks}",
-        hint="cut the file into one log for each run",
+        hint="split the file into one log for each run",
     )
 
 

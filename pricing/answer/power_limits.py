@@ -74,7 +74,7 @@ def limit_effects(
     """
     if len({float(rate.limit.w) for rate in rates}) < 2:
         raise UsageError(
-            "the record holds rates at fewer than two power limits", hint="`mpplan probe` measures several limits"
+            "the record contains rates at fewer than two power limits", hint="`mpplan probe` measures several limits"
         )
     if any(rate.tokens_per_s <= 0 or float(rate.mean.w) <= 0 for rate in rates):
         raise UsageError("a measured rate or power is not above 0", hint="measure it again")

@@ -102,7 +102,7 @@ def refuse_bad_rows(book: PriceBook, hint: str | None = None) -> None:
     if book.set_aside.rows:
         first = book.set_aside.rows[0].error
         lines = book.set_aside.lines()
-        correct = first.hint if book.set_aside.count == 1 else f"correct the lines {lines}"
+        correct = first.hint if book.set_aside.count == 1 else f"correct lines {lines}"
         raise InputFileError(first.message, hint=f"{correct}, or {hint}" if hint else correct)
 
 

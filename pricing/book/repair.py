@@ -92,6 +92,6 @@ def _mended(parts: _Parts, name: str) -> str:
     text = parts.header + "".join(parts.good)
     book = parse_book(StringIO(text, newline=""), name, taken=shipped_by_id())
     if len(book.rows) != len(parts.good) or book.set_aside.count:
-        hint = f"take the rows that you need to a new file with the columns {', '.join(COLUMNS)}"
+        hint = f"move the rows that you need to a new file with the columns {', '.join(COLUMNS)}"
         raise InputFileError(f"{name}: its rows depend on the bad lines; it is unchanged", hint=hint)
     return text

@@ -132,7 +132,7 @@ class SetAside:
         return (Message.of("price.warning.set_aside", file=Path(self.file).name, lines=self.lines()),)
 
 
-MEND = "`mpplan prices repair` mends the book"
+MEND = "`mpplan prices repair` repairs the book"
 """Hint for a user's book that cannot be read."""
 NONE_ASIDE = SetAside(file="", rows=(), count=0)
 """Used for a file without bad rows."""

@@ -222,7 +222,9 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
         )
         return Estimate.exactly(usd), given
     if row is None:
-        raise file.fail(SERVER, f"no list price of a server of {gpu.id} is known", "say what yours cost per GPU")
+        raise file.fail(
+            SERVER, f"no list price is known for a server with the {gpu.id}", "give the price per GPU of yours"
+        )
     usd_per_gpu, over = row.usd_per_gpu, row.server_over_gpu
     what = f"server price {usd_per_gpu.mid:g} USD per GPU ({usd_per_gpu.low:g} to {usd_per_gpu.high:g}); {row.notes}"
     evidence = Evidence(

@@ -97,6 +97,6 @@ def export_for(path: str | None) -> Export:
     endings = " or ".join(dict.fromkeys(form.suffix for form in EXPORTS))
     names = ", ".join(form.name for form in EXPORTS)
     raise UsageError(
-        f"--output: no bill is written as `{ending}`",
-        hint=f"let the name end in {endings}; or give --format, one of {names}",
+        f"--output: a bill cannot be written as `{ending}`",
+        hint=f"end the name in {endings}, or give --format, one of {names}",
     )

@@ -177,7 +177,7 @@ def _created_at(document: dict[str, Any]) -> str:
     """
     if not document.get("created_at"):
         raise InputFileError(
-            "created_at: missing, and the charges count from it", hint=Message.of("hint.write_document_again")
+            "created_at: missing, but the charges are dated from it", hint=Message.of("hint.write_document_again")
         )
     return str(document["created_at"])
 
@@ -202,8 +202,8 @@ def _periods(document: dict[str, Any], plan: BilledPlan, terms: _Terms) -> list[
             days_after = plan.days_mid * kept.get("storage_after", 0.0) / kept["storage_run"]
             by_line["storage_after"] = (end, end + timedelta(days=days_after))
     except OverflowError:
-        what = f"a run of {plan.days_mid:,.0f} days ends after the last day that FOCUS can write"
-        raise UsageError(what, hint="`--format cost-csv` has no days") from None
+        what = f"a run of {plan.days_mid:,.0f} days ends after the last date that FOCUS can hold"
+        raise UsageError(what, hint="use `--format cost-csv`, which has no dates") from None
     return [by_line.get(row.line, (start, end)) for row in plan.leaves]
 
 

@@ -105,14 +105,14 @@ class TomlFile:
         if value is None:
             return default
         if not isinstance(value, str | int | Decimal) or isinstance(value, bool):
-            raise self.fail(key, f"expected a text with a unit, found {_shown(value)}")
+            raise self.fail(key, f"expected text with a unit, found {_shown(value)}")
         try:
             number = parse(str(value)[:MOST_CHARACTERS], key)
         except (UsageError, ValueError) as error:
             hint = error.hint if isinstance(error, UsageError) else None
             raise self.fail(key, f"expected a number with a unit, found {_shown(value)}", hint) from None
         if number > LARGEST_PARSED:
-            raise self.fail(key, f"expected less, found {_shown(value)}")
+            raise self.fail(key, f"expected a smaller number, found {_shown(value)}")
         return number
 
     def word(self, key: str, allowed: Iterable[str], default: str | None = None, like: str | None = None) -> str:
@@ -147,7 +147,7 @@ class TomlFile:
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or not one_line(value):
-            raise self.fail(key, f"expected a text, found {_shown(value)}")
+            raise self.fail(key, f"expected text, found {_shown(value)}")
         if len(value) > MOST_CHARACTERS:
             raise self.fail(key, f"expected at most {MOST_CHARACTERS} characters, found {len(value)}")
         return one_line(value)

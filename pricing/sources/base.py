@@ -99,7 +99,7 @@ def text_in(entry: dict[str, Any], key: str) -> str:
         KeyError: the key is missing.
     """
     if not isinstance(entry[key], str):
-        raise TypeError(f"`{key}` is no text")
+        raise TypeError(f"`{key}` is not text")
     return str(entry[key])
 
 

@@ -37,7 +37,7 @@ def fetch(address: str) -> Fetched:
         raise FetchError("gpuhunt is not installed; `pip install 'mpplan[prices]'`") from None
     mirror = parse_address(address) if address else None
     if mirror is not None and mirror.authorization is not None:
-        raise FetchError("gpuhunt: takes no user name and password in its address")
+        raise FetchError("gpuhunt: an address with a user name and password is not accepted")
     logger = logging.getLogger("gpuhunt")
     level, timeout = logger.level, socket.getdefaulttimeout()
     logger.setLevel(logging.CRITICAL + 1)  # it logs a traceback for each provider that is down

@@ -81,7 +81,7 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         raise _not_utf8(f"{name}:1") from error
     if not header.strip():
-        raise InputFileError(f"{name}:1: header: expected column names", hint=f"they are {listed(KNOWN, 20)}")
+        raise InputFileError(f"{name}:1: header: expected column names", hint=f"the columns are {listed(KNOWN, 20)}")
     separator = separator_of(header)
     try:
         frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
@@ -92,7 +92,7 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
         raise InputFileError(f"{name}: not a CSV: {reason}", hint="see docs/pricing.md") from error
     if not isinstance(frame.index, pd.RangeIndex):  # the first column was read as row names
         raise InputFileError(
-            f"{name}:2: expected {len(frame.columns)} cells, found more", hint="leave out what stands behind the last"
+            f"{name}:2: expected {len(frame.columns)} cells, found more", hint="remove the cells after the last column"
         )
     frame.columns = [str(column).strip() for column in frame.columns]
     if not frame.columns.is_unique:
@@ -134,7 +134,7 @@ def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_i
     bad = sorted({at for lines in faults.values() for at in lines})
     if bad and not skip_invalid:
         expected, lines = min(faults.items(), key=lambda fault: fault[1][0])
-        named = "it" if len(bad) == 1 else f"the lines {listed((str(at + 2) for at in bad), 20)}"
+        named = "it" if len(bad) == 1 else f"lines {listed((str(at + 2) for at in bad), 20)}"
         raise InputFileError(
             f"{name}:{lines[0] + 2}: {expected}", hint=f"correct {named}, or leave such rows out with --skip-invalid"
         )
@@ -156,8 +156,8 @@ def _check_columns(frame: pd.DataFrame, name: str, fallbacks: Fallbacks) -> None
         raise InputFileError(f"{name}:1: header: {expected}", hint=f"the columns are {listed(KNOWN, 20)}")
     if "price_per_instance_h" in have and "gpus_per_instance" not in have:
         raise InputFileError(
-            f"{name}:1: gpus_per_instance: expected this column beside price_per_instance_h",
-            hint="how many GPUs does an instance have?",
+            f"{name}:1: gpus_per_instance: expected this column with price_per_instance_h",
+            hint="give the number of GPUs of an instance",
         )
     if "provider" not in have and not fallbacks.provider:
         raise InputFileError(f"{name}:1: provider: expected this column", hint="or give --provider")

@@ -85,7 +85,8 @@ def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
             answers.append((stored, path))
     if not answers:
         raise UsageError(
-            f"no answer of {source.name} is stored", hint="`mpplan prices refresh` with a network stores one"
+            f"no answer from {source.name} is stored",
+            hint="run `mpplan prices refresh` with network access to store one",
         )
     stored_day, path = max(answers)
     return Fetched(source=source.name, text=read_text(path, str(path))), stored_day

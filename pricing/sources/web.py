@@ -61,7 +61,7 @@ def _split(text: str) -> SplitResult:
     except ValueError:
         known = False
     if not known:
-        raise FetchError("the address is not one of http or https, such as https://prices.example/list")
+        raise FetchError("expected an http or https address, such as https://prices.example/list")
     return parts
 
 
@@ -99,7 +99,7 @@ def within(seconds: float, work: Callable[[], T], what: str) -> T:
     if errors:
         raise errors[0]
     if not results:
-        raise FetchError(f"{what}: no whole answer in time")
+        raise FetchError(f"{what}: no complete answer in time")
     return results[0]
 
 
@@ -183,16 +183,16 @@ class Server:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
             raise _TryAgainError(shortened(reason, 200)) from None
         except ValueError as error:  # the error text may repeat a header, and so a token
-            raise FetchError(f"{place_of(url)}: cannot be asked ({type(error).__name__})") from None
+            raise FetchError(f"{place_of(url)}: cannot be reached ({type(error).__name__})") from None
 
     def _body(self, answer: Any) -> bytes:
         blocks = []
         while block := answer.read1(_BLOCK_BYTES):
             self._bytes_left -= len(block)
             if self._bytes_left < 0:
-                raise FetchError(f"{place_of(self.url)} answered more than {MOST_BYTES >> 20} MiB")
+                raise FetchError(f"{place_of(self.url)} answered with more than {MOST_BYTES >> 20} MiB")
             if time.monotonic() > self._ends_s:
-                raise FetchError(f"{place_of(self.url)}: no whole answer in time")
+                raise FetchError(f"{place_of(self.url)}: no complete answer in time")
             blocks.append(block)
         return b"".join(blocks)
 

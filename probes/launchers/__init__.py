@@ -24,7 +24,7 @@ def launcher_by_name(name: str) -> Launcher:
         if launcher.name == name.strip().lower():
             return launcher
     names = ", ".join(launcher.name for launcher in LAUNCHERS)
-    raise UsageError(f"--recipe: unknown launcher `{shortened(name)}`", hint=f"one of {names}")
+    raise UsageError(f"--recipe: unknown launcher `{shortened(name)}`", hint=f"use one of {names}")
 
 
 __all__ = ["LAUNCHERS", "Launcher", "ProbeJob", "launcher_by_name"]

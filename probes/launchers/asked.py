@@ -134,11 +134,11 @@ def _check_time(text: str, budget_s: float) -> None:
     limit_s = _sbatch_s(text)
     if 0 < limit_s < budget_s:
         least = ceil(budget_s / MINUTE_S)
-        room = f"`--time {least + int(START_S / MINUTE_S)}` has room for starting it, too"
+        room = f"`--time {least + int(START_S / MINUTE_S)}` leaves room for starting it, too"
         raise UsageError(
-            f"--time: the job would end after {limit_s / MINUTE_S:g} minutes, and the probe may measure for "
+            f"--time: the job would end after {limit_s / MINUTE_S:g} minutes, but the probe may measure for "
             f"{budget_s / MINUTE_S:.3g}",
-            hint=f"{room}; or give the probe less with --budget",
+            hint=f"{room}; or give the probe less time with --budget",
         )
 
 

@@ -20,7 +20,7 @@ def find_nvidia(name: str) -> Gpu:
     """
     gpu = find_gpu(name)
     if not gpu.name.startswith("NVIDIA"):
-        raise UsageError(f"--gpu: the probe does not measure {gpu.name}", hint="name a GPU of NVIDIA's")
+        raise UsageError(f"--gpu: the probe does not measure {gpu.name}", hint="name an NVIDIA GPU")
     return gpu
 
 
@@ -32,7 +32,8 @@ def product_labels(gpu: Gpu) -> tuple[str, ...]:
     """
     if gpu.device_name_pattern is None:
         raise UsageError(
-            f"no label of {gpu.id} in Kubernetes is known", hint="leave `--gpu` out and add a nodeSelector to the file"
+            f"the Kubernetes label of {gpu.id} is not known",
+            hint="leave `--gpu` out and add a nodeSelector to the file",
         )
     return tuple(name.replace(" ", "-") for name in spellings(gpu.device_name_pattern))
 

@@ -153,9 +153,9 @@ class SideTracker:
     def _receive(self, wait_s: float) -> None:
         """Receive the next result."""
         if self._pipe is None:
-            raise TrackingError("the tracking of memory was not started")
+            raise TrackingError("memory tracking was not started")
         if not self._pipe.poll(wait_s):
-            raise TrackingError(f"the tracking of memory took over {self._limit_s:.0f} s")
+            raise TrackingError(f"memory tracking took more than {self._limit_s:.0f} s")
         try:
             case, result = self._pipe.recv()
         except EOFError:

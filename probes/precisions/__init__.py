@@ -48,7 +48,7 @@ def choose(names: Iterable[str], device_kind: str = "cuda") -> tuple[PrecisionRe
     for name in asked:
         if name not in known:
             listed = ", ".join(dict.fromkeys([*PRECISIONS, *(recipe.id for recipe in RECIPES)]))
-            raise UsageError(f"unknown precision `{name}`", hint=f"one of {listed}")
+            raise UsageError(f"unknown precision `{name}`", hint=f"use one of {listed}")
     if not asked:
         return tuple(recipe for recipe in RECIPES if device_kind != "cpu" or recipe.id != "fp16")
     return tuple(recipe for recipe in RECIPES if {recipe.id, recipe.precision} & set(asked))

@@ -37,7 +37,7 @@ def check_support(recipe: PrecisionRecipe, device: Device) -> Support:
     except Exception as problem:
         if is_lost(problem):
             raise DeviceLost(cleaned(problem)) from problem
-        return Support(recipe=recipe, reason=f"a small product failed: {cleaned(problem)}", error_ratio=None)
+        return Support(recipe=recipe, reason=f"a small matrix product failed: {cleaned(problem)}", error_ratio=None)
     if recipe.tf32 and error < FP32_ERROR_RATIO:
         why = "TF32 is accepted but not active: products have FP32's error"
         return Support(recipe=recipe, reason=why, error_ratio=error)

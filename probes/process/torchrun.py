@@ -68,7 +68,7 @@ def check_rendezvous(stderr: str, options: Options) -> None:
     """
     if "RendezvousTimeoutError" in stderr:
         raise CannotMeasureError(
-            f"fewer than {options.nnodes} nodes came to {options.rdzv_endpoint} within {options.join_s:.0f} s",
+            f"fewer than {options.nnodes} nodes joined at {options.rdzv_endpoint} within {options.join_s:.0f} s",
             hint="start `mpplan probe` with the same `--rdzv-endpoint` on every node; `--join-timeout` waits longer",
         )
     if "RendezvousConnectionError" in stderr:

@@ -61,7 +61,7 @@ def place_from_environment(environment: Mapping[str, str] = os.environ) -> Place
     )
     if place.world % place.local_world or place.rank % place.local_world != place.local_rank:
         raise UsageError(
-            f"{place.world} ranks with {place.local_world} on this node: every node must have as many",
+            f"{place.world} ranks with {place.local_world} on this node: every node must have the same number",
             hint="start torchrun with the same `--nproc-per-node` on every node",
         )
     return place
@@ -179,7 +179,7 @@ def _verdict(arrived: Sequence[Arrival], place: Place, limit_s: float) -> dict[s
         return {"problem": what, "hint": "look at its output; `--join-timeout` waits longer", "exit_code": 4}
     if (problem := shared_gpu(arrived, place)) is not None:
         return {"problem": problem, "hint": "start as many ranks on a node as it has GPUs", "exit_code": 2}
-    return {"problem": mixed(arrived, place), "hint": "measure nodes that are alike together", "exit_code": 4}
+    return {"problem": mixed(arrived, place), "hint": "measure only nodes of the same kind together", "exit_code": 4}
 
 
 def shared_gpu(arrived: Sequence[Arrival], place: Place) -> str | None:
@@ -215,7 +215,7 @@ def _heard(store: Any, place: Place, limit_s: float) -> dict[str, Any]:
         store.wait(["verdict"], timedelta(seconds=limit_s + 30.0))
     except (dist.DistError, RuntimeError) as error:
         raise CannotMeasureError(
-            f"rank 0 did not arrive within {limit_s:.0f} s", hint="look at the output of its node"
+            f"rank 0 did not arrive within {limit_s:.0f} s", hint="check the output of its node"
         ) from error
     verdict: dict[str, Any] = json.loads(store.get("verdict"))
     store.set(f"heard/{place.rank}", "")

@@ -38,7 +38,7 @@ class RecordLock:
             self._handle = None
             raise UsageError(
                 f"`{path}` is being measured by {_holder(path)}",
-                hint="wait until it has ended, or start a record of its own with `-o`",
+                hint="wait until it has ended, or start a separate record with `-o`",
             )
         with suppress(OSError):  # the file only serves a message
             _beside(path).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")

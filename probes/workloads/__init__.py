@@ -60,5 +60,5 @@ def choose(names: Iterable[str], ranks: int = 1) -> tuple[Workload, ...]:
             if name in others and ranks == 1:
                 raise UsageError(f"`{name}` needs several ranks", hint="`--ranks N` starts them, one per GPU")
             what = f"`{name}` is of one process" if name in others else f"unknown workload `{name}`"
-            raise UsageError(what, hint=f"one of {', '.join(known)}")
+            raise UsageError(what, hint=f"use one of {', '.join(known)}")
     return tuple(workload for workload in listed if not asked or workload.name in asked or workload.name == "canary")

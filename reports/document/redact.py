@@ -22,7 +22,7 @@ def redacted(document: Doc, parts: Iterable[str]) -> Doc:
     chosen = tuple(dict.fromkeys(parts))
     for part in chosen:
         if part not in PARTS:
-            raise UsageError(f"--redact: unknown `{part}`", hint=f"one of {', '.join(PARTS)}")
+            raise UsageError(f"--redact: unknown `{part}`", hint=f"use one of {', '.join(PARTS)}")
     copy = dict(document)
     if "prices" in chosen:
         copy = without_prices(copy)

@@ -17,7 +17,7 @@ CONTENTS = {
     "activations": "activations", "inputs_again": "inputs, again for the weight gradients",
     "input_gradients": "gradients of the inputs",
     "keys_and_values": "keys and values", "key_and_value_gradients": "the gradients of keys and values",
-    "scan_inputs": "what linear attention scans, and gives",
+    "scan_inputs": "inputs and outputs of the scan of linear attention",
     "tokens": "routed tokens", "stage_outputs": "activations and their gradients between stages",
     "parameters": "parameters", "expert_parameters": "parameters of experts", "gradients": "gradients",
     "expert_gradients": "gradients of experts", "gradient_shards": "gradient shards among copies of the states",
@@ -25,7 +25,7 @@ CONTENTS = {
 """Readable names of the contents of messages."""
 
 OTHER_TIME = {
-    "dp_comm": "Compute that is slowed beside them, copies in and out of their buffers, coding of compressed gradients",
+    "dp_comm": "Slowdown of overlapped compute, copies in and out of buffers, encoding of compressed gradients",
     "pp_comm": "Sends that block and stall",
 }
 """Readable names of the time in an item that is not a collective's."""

@@ -305,7 +305,7 @@ class Derivation:
         per_param = flop_per_param(self._facts.given("method"))
         if per_param is None:
             return self._per_tflop(Node(label="Work per token, not all layers backward", value=flop, unit="FLOP"))
-        matrices = [Node(label="Matrix parameters that a token meets", value=params),
+        matrices = [Node(label="Matrix parameters used per token", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
         other_work = beside_matrices(self._facts.given("method"))
         parts = [
@@ -373,7 +373,7 @@ def explain(
     """
     canonical = ALIASES.get(figure.lower(), figure.lower())
     if canonical not in FIGURES:
-        raise UsageError(f"no figure `{figure}`", hint=f"one of {', '.join(FIGURES)}")
+        raise UsageError(f"no figure `{figure}`", hint=f"use one of {', '.join(FIGURES)}")
     facts, words = Facts(checked(document, name)), words_for("en")
     plan = _chosen(facts, precision or facts.asked, gpu or facts.gpu)
     facts.gpu = plan["gpu"]

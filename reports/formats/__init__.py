@@ -30,6 +30,6 @@ def format_by_name(name: str | None, flag: str = "--output", *, instead: str = "
     ending = PurePath(name or "").suffix.lower()
     if ending and ending not in ENDINGS:
         raise UsageError(
-            f"{flag}: no report is written as `{ending}`", hint=f"let the name end in {', '.join(ENDINGS)}{instead}"
+            f"{flag}: a report cannot be written as `{ending}`", hint=f"end the name in {', '.join(ENDINGS)}{instead}"
         )
     return ENDINGS.get(ending, "html")

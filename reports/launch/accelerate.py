@@ -254,7 +254,7 @@ FRAMEWORK = Framework(
             "fp8_config.fp8_format", "fp8_config.fp8_amax_history_len", "fp8_config.fp8_amax_compute_algo",
             "fp8_config.fp8_use_mxfp8_block_scaling",
         )),
-        Mapped(what="checkpointing of activations", where=("fsdp_config.fsdp_activation_checkpointing",)),
+        Mapped(what="activation checkpointing", where=("fsdp_config.fsdp_activation_checkpointing",)),
         Mapped(what="offload", where=(
             "fsdp_config.fsdp_offload_params", "fsdp_config.fsdp_activation_checkpointing_offload",
             "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device",
@@ -312,7 +312,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: shards_4_bits(run) and run.offload == "activations",
-            what="FSDP1, which shards its 4-bit weights, does not move checkpoints of activations to the host",
+            what="FSDP1, which shards its 4-bit weights, does not move activation checkpoints to the host",
             hint="plan again with `--offload none`",
         ),
         Rule(
@@ -322,7 +322,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.offload == "activations" and (stage(run) < 2 or not run.recomputes),
-            what="it moves checkpoints of activations to the host under FSDP only",
+            what="it moves activation checkpoints to the host only under FSDP",
             hint="plan again with `--zero 3 --act-ckpt full`, or `--offload none`",
         ),
     ),

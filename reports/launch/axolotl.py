@@ -207,7 +207,7 @@ FRAMEWORK = Framework(
             "bf16", "fp16", "tf32", "fp8", "fp8_config.recipe", "fp8_enable_fsdp_float8_all_gather",
         )),
         Mapped(what="attention, stack", where=("attn_implementation", "torch_compile")),
-        Mapped(what="checkpointing of activations", where=("gradient_checkpointing",)),
+        Mapped(what="activation checkpointing", where=("gradient_checkpointing",)),
         Mapped(what="cp", where=("context_parallel_size",)),
         Mapped(what="dp, replicas, ZeRO stages 2 and 3", where=(
             "dp_replicate_size", "dp_shard_size", "fsdp_version", "fsdp_config.auto_wrap_policy",
@@ -278,7 +278,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
-            what="of the plans' optimizers it lacks LAMB and Sophia",
+            what="it has neither LAMB nor Sophia",
             hint="plan again with `--optimizer adamw`",
         ),
         Rule(

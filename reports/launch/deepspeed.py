@@ -135,7 +135,7 @@ FRAMEWORK = Framework(
             "zero_optimization.offload_param.device", "zero_optimization.offload_param.pin_memory",
             "activation_checkpointing.cpu_checkpointing",
         )),
-        Mapped(what="checkpointing of activations, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),
+        Mapped(what="activation checkpointing, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),
         Mapped(what="optimizer", where=("optimizer.type", "optimizer.params")),
     ),
     refuses=(
@@ -157,12 +157,12 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.layout.ep > 1 and run.layout.tp > 1,
-            what="this file cannot ask for expert parallelism beside tensor parallelism",
+            what="this file cannot ask for expert parallelism together with tensor parallelism",
             hint="plan again with `--tp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.tp > 1 and run.layout.cp > 1,
-            what="its mesh has data and sequence parallel ranks, and no tensor parallel ones beside them",
+            what="its mesh has data and sequence parallel ranks, but no tensor parallel ones",
             hint="plan again with `--tp 1`",
         ),
         Rule(

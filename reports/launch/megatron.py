@@ -237,7 +237,7 @@ TAKES = (
         "--bf16", "--fp16", "--initial-loss-scale", "--grad-reduce-in-bf16", "--fp8-format", "--fp8-recipe",
         "--fp4-format", "--fp4-recipe",
     )),
-    Mapped(what="checkpointing of activations", where=(
+    Mapped(what="activation checkpointing", where=(
         "--recompute-granularity", "--recompute-modules", "--recompute-method", "--recompute-num-layers",
     )),
     Mapped(what="offload", where=(
@@ -267,7 +267,7 @@ FRAMEWORK = Framework(
         NOT_CHUNKED,
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
-            what="of the plans' optimizers it has AdamW, SGD with momentum, Muon and Lion",
+            what="of the optimizers that mpplan plans, it has only AdamW, SGD with momentum, Muon and Lion",
             hint="plan again with `--optimizer adamw`",
         ),
         Rule(
@@ -292,8 +292,8 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=_outgrows_one_gpu,
-            what="it makes learned positions, and embeddings that two stages of a pipeline hold, with the whole of a "
-            "stage on each GPU before it shares them out, and one GPU has no room for it",
+            what="if positions are learned, or two pipeline stages hold the embedding, it builds a whole stage on each "
+            "GPU before sharding it, and one GPU has no room for that",
             hint="plan again with `--zero 1 --tp 8`",
         ),
         Rule(

@@ -370,6 +370,7 @@ def _one_of(flag: str, name: str, known: list[str], match: str | None) -> str:
     """
     if match is None:
         raise UsageError(
-            f"{flag}: the answer has no plan of `{shortened(name)}`", hint=f"one of {', '.join(known) or 'none'}"
+            f"{flag}: the answer has no plan of `{shortened(name)}`",
+            hint=f"use one of {', '.join(known) or 'none'}",
         )
     return match

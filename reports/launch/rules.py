@@ -14,7 +14,7 @@ YOURS = Rule(
 POWER_LIMIT = Rule(
     applies=lambda run: run.power_limit_w is not None,
     what="the power limit of each GPU: whoever runs the machines sets it before the training starts (`nvidia-smi -pl`, "
-    "as root; of AMD's GPUs `amd-smi set --power-cap`)",
+    "as root; for AMD GPUs `amd-smi set --power-cap`)",
 )
 """If nobody sets the limit, the run ends sooner and draws more power than planned; no framework sets it."""
 
@@ -81,8 +81,8 @@ FULL_SEQUENCES = Rule(
 )
 PAIRS_NOT_PACKED = Rule(
     applies=lambda run: run.packed and run.how.pairs,
-    what="packing: pairs of answers are padded, never packed, so where they do not fill the sequences the run is "
-    "another than planned; plan with `--lengths`, without `--packed`",
+    what="packing: pairs of answers are padded, never packed, so where they do not fill the sequences, the run "
+    "differs from the plan; plan with `--lengths`, without `--packed`",
 )
 PADDED = Rule(
     applies=lambda run: run.padded,
@@ -109,7 +109,7 @@ FP16_UNDER_FSDP = Rule(
 
 CHECKPOINTS_ONLY = Rule(
     applies=lambda run: run.offload == "activations" and not run.recomputes,
-    what="it moves checkpoints of activations to the host, and the plan has none",
+    what="it moves activation checkpoints to the host, and the plan has none",
     hint="plan again with `--act-ckpt full`, or `--offload none`",
 )
 

@@ -108,8 +108,8 @@ FRAMEWORK = Framework(
         POWER_LIMIT,
         Rule(
             applies=lambda run: run.nodes > 1 and find_architecture(find_gpu(run.gpu).arch).vendor == "AMD",
-            what="several nodes with AMD's GPUs: the clouds from which SkyPilot rents them, RunPod and Shadeform, join "
-            "no nodes, so name a cluster of yours (`infra:`)",
+            what="several nodes with AMD GPUs: RunPod and Shadeform, the clouds from which SkyPilot rents them, do not "
+            "connect nodes, so name a cluster of yours (`infra:`)",
         ),
         Rule(
             applies=lambda run: run.gpu in OTHER_ON_RUNPOD,

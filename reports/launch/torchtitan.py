@@ -182,7 +182,7 @@ FRAMEWORK = Framework(
             "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", "quantize.linear.float8.filter_fqns",
             "quantize.linear.mx.recipe_name", "quantize.linear.mx.filter_fqns",
         )),
-        Mapped(what="checkpointing of activations", where=(
+        Mapped(what="activation checkpointing", where=(
             "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option",
         )),
         Mapped(what="offload of the optimizer", where=("training.enable_cpu_offload",)),
@@ -203,7 +203,7 @@ FRAMEWORK = Framework(
         NOT_CHUNKED,
         Rule(
             applies=lambda run: run.in_backward and run.layout.pp * run.layout.ep > 1,
-            what="it updates weights inside the backward pass without pipeline and expert parallelism only",
+            what="it updates weights inside the backward pass only without pipeline and expert parallelism",
             hint="plan again with `--pp 1 --ep 1`",
         ),
         Rule(
@@ -213,7 +213,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=_unsharded_in_parallel,
-            what="without sharding it runs data parallel alone, with no other parallelism beside it",
+            what="without sharding it supports no parallelism other than data parallelism",
             hint="plan again with `--zero 3`",
         ),
         Rule(
@@ -228,7 +228,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.optimizer != "adamw",
-            what="of the plans' optimizers it has AdamW only",
+            what="of the optimizers that mpplan plans, it has only AdamW",
             hint="plan again with `--optimizer adamw`",
         ),
         Rule(
@@ -248,7 +248,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.offload == "optimizer" and (stage(run) == 0 or run.layout.dp * run.layout.cp == 1),
-            what="it moves states to the host under FSDP only, which it has over several ranks",
+            what="it moves states to the host only under FSDP, which needs several ranks",
             hint="plan again with `--offload none`",
         ),
     ),

@@ -12,7 +12,7 @@ from reports.document.redact import left_out, redacted
 from reports.page.build import checked
 from reports.page.hero import headline, signed
 from reports.sections.comparison.layout import layout_text
-from reports.sections.evidence.basis import gap_cell, input_text
+from reports.sections.evidence.basis import gap_cell, input_label, input_text
 from reports.text.clean import clean
 from reports.text.language import Figure, Span, Words, strong, words_for
 from reports.text.messages import sentence
@@ -296,7 +296,7 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
             for entries in asked
         ]
         if texts[0] != texts[1]:
-            cells = (Cell(text=text) for text in (words.name("input", name), *texts))
+            cells = (Cell(text=text) for text in (input_label(name, words), *texts))
             rows[name] = TableRow(cells=tuple(cells))
     models = [facts.model_name for facts in pair]
     if models[0] != models[1] and "model" not in rows:

@@ -31,10 +31,10 @@ def data_address(path: Path) -> str:
         raise UsageError(f"--logo: {error.message}", hint=error.hint) from None
     kind = _kind(content)
     if kind is None:
-        raise InputFileError(f"{path}: not a PNG, JPEG, GIF, WebP or SVG picture", hint="convert it to PNG or SVG")
+        raise InputFileError(f"{path}: not a PNG, JPEG, GIF, WebP or SVG image", hint="convert it to PNG or SVG")
     if len(content) > MOST_BYTES:
         raise InputFileError(
-            f"{path}: {len(content):,} bytes, at most {MOST_BYTES:,} fit into the page", hint="make the picture smaller"
+            f"{path}: {len(content):,} bytes, at most {MOST_BYTES:,} fit into the page", hint="make the image smaller"
         )
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 

@@ -25,7 +25,7 @@ def value_cell(quantity: str, value: float | None, words: Words) -> Cell:
 
 def count_cell(count: float) -> Cell:
     """Return a whole number with thousands separators."""
-    return Cell(text=f"{count:,}", sort=float(count))
+    return Cell(text=f"{count:,.0f}", sort=float(count))
 
 
 def saving_tone(low: float, high: float) -> str:

@@ -56,7 +56,7 @@ def fit_record(path: Path, *, energy_source: str = "counter", fp8: str = "ok") -
     lines = [
         a_measurement(
             probe_id=f"support/{name}", kind="support", recipe=name, status=status, time_median_s=None,
-            reason=None if status == "ok" else "a small product failed: no kernel", **H200,
+            reason=None if status == "ok" else "a small matrix product failed: no kernel", **H200,
         )
         for name, status in support.items()
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_machine_without_the_counter_or_a_recipe_stops_the_campaign_and_says_w
         "energy comes from `instant`, not from the counter: the energy counter does not tick"
     ]
     assert unfit(without_fp8, "cuda") == [
-        "fp8 is `unsupported` where `ok` is expected: a small product failed: no kernel"
+        "fp8 is `unsupported` where `ok` is expected: a small matrix product failed: no kernel"
     ]
     assert unfit(tmp_path / "none.jsonl", "cuda") == ["the quick suite wrote no record; the log says why"]
 

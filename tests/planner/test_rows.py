@@ -42,7 +42,7 @@ def test_cells_become_typed_values_and_empty_cells_become_none(tmp_path):
         ("", lambda row: row.number("value"), "a number of at least 0"),
         ("7", lambda row: row.number("value", low=1, high=5), "a number between 1 and 5"),
         ("1.5", lambda row: row.integer("value"), "a whole number of at least 0"),
-        ("", lambda row: row.text("value"), "a text"),
+        ("", lambda row: row.text("value"), "text"),
         ("true", lambda row: row.flag("value"), "`yes` or `no`"),
         ("D", lambda row: row.choice("value", ("A", "B")), "one of `A`, `B`"),
         ("1e", lambda row: row.decimal("value"), "a decimal number of at least 0"),

@@ -51,7 +51,7 @@ def test_commas_separate_groups_of_three_digits(text, value):
     ],
 )
 def test_any_other_comma_is_refused_since_it_may_be_a_decimal_mark(parse, text, hint):
-    with pytest.raises(UsageError, match=r"--flag: `.*` has a comma that separates no thousands") as caught:
+    with pytest.raises(UsageError, match=r"--flag: `.*` has a comma that does not separate thousands") as caught:
         parse(text, "--flag")
 
     assert str(caught.value.hint).startswith(hint)

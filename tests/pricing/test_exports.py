@@ -36,7 +36,7 @@ def test_an_export_is_found_by_its_name_or_by_the_ending_of_a_file():
 
 @pytest.mark.parametrize("path", ["bill.xlsx", "bill.json", "v1/bill.PDF"])
 def test_an_ending_that_no_format_has_is_refused(path):
-    with pytest.raises(UsageError, match="no bill is written as") as caught:
+    with pytest.raises(UsageError, match="a bill cannot be written as") as caught:
         export_for(path)
     assert ".csv or .parquet" in caught.value.hint
     assert "cost-csv, focus, parquet" in caught.value.hint

@@ -48,7 +48,7 @@ def workloads_for(claims: Iterable[str]) -> tuple[str, ...]:
         measurable = sorted({claim for ids_read in READ_BY.values() for claim in ids_read})
         raise CannotMeasureError(
             f"no measurement says anything about {', '.join(sorted(ids))}",
-            hint=f"leave out --measure; what can be measured is {', '.join(measurable)}",
+            hint=f"leave out --measure; these claims can be measured: {', '.join(measurable)}",
         )
     return read
 
@@ -80,7 +80,7 @@ def measure_claims(
     )  # fmt: skip
     ended = run_in_process(options, listener)
     if ended.path is None:
-        raise CannotMeasureError("nothing was measured", hint="run it again, with more time by `--budget`")
+        raise CannotMeasureError("nothing was measured", hint="run it again with a longer `--budget`")
     return ended.path, ended.left_out
 
 

@@ -91,7 +91,7 @@ def check(
     if strict and findings:
         raise IncompleteError(
             f"{counted(len(findings), 'finding')}: rows that are old or unusual",
-            hint="`mpplan prices refresh` brings newer ones",
+            hint="`mpplan prices refresh` gets newer ones",
         )
 
 

@@ -87,12 +87,12 @@ def repair_hint(path: Path, verdict: Verdict, file: MeasurementFile) -> str | No
         if verdict.trustworthy:
             return None
         command = [*_probe(file), "-o", str(whole.with_name(f"{whole.stem}-again.jsonl"))]
-        return f"close what else runs on the machine, then measure it anew: `{shlex.join(command)}`"
+        return f"close everything else that runs on the machine, then measure again: `{shlex.join(command)}`"
     kinds = (point.kind for point in spoilt if point.kind not in ("canary", "verify", "support"))
     workloads = ",".join(dict.fromkeys(WORKLOAD_OF_KIND.get(kind, kind) for kind in kinds))
     workload_flags = ["--workload", workloads] if workloads and not file.damage else []
     command = [*_probe(file), "--resume", *workload_flags, "-o", str(whole)]
-    first_of_all = ["close what else runs on the machine"] if spoilt else []
+    first_of_all = ["close everything else that runs on the machine"] if spoilt else []
     first_of_all += [_unpacked(path, whole, cut=bool(file.damage))] if whole != path else []
     return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
 

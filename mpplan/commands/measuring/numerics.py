@@ -120,7 +120,8 @@ def numerics(
         )
     if is_empty(document):
         raise IncompleteError(
-            "nothing was measured in the time given", hint="give more, such as `--budget 120s`; `--resume` continues"
+            "nothing was measured in the time given",
+            hint="give more time, such as `--budget 120s`; `--resume` continues",
         )
 
 
@@ -143,7 +144,7 @@ def _options(
     kind = options.device_kind(device, gpu_index)
     for flag, value, known in (("--metric", metric, METRICS), ("--size", size, SIZES)):
         if value is not None and value not in known:
-            raise UsageError(f"{flag}: unknown {flag[2:]} `{value}`", hint=f"one of {', '.join(known)}")
+            raise UsageError(f"{flag}: unknown {flag[2:]} `{value}`", hint=f"use one of {', '.join(known)}")
     if margin is not None and not (isfinite(margin) and margin > 0):
         raise UsageError(f"--margin: expected a number above 0, found `{margin:g}`", hint="for example `--margin 0.02`")
     tasks = None if task is None else choose_tasks(options.names(task, "--task"))

@@ -203,8 +203,8 @@ def _errors(document: Plain) -> list[str]:
     if count < 2:
         return []
     return [
-        f"Each test has a risk of {percent(alpha)} of finding equivalent what is not; over all {count} tests the "
-        f"risk of at least one such error is up to {100.0 * (1.0 - (1.0 - alpha) ** count):.0f} %"
+        f"Each test has a risk of {percent(alpha)} of calling a precision equivalent that is not; over all {count} "
+        f"tests, the risk of at least one such error is up to {100.0 * (1.0 - (1.0 - alpha) ** count):.0f} %"
     ]
 
 

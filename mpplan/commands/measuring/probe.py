@@ -181,7 +181,7 @@ def _options(
     from probes.record.options import SUITES, Options
 
     if suite not in SUITES:
-        raise UsageError(f"--suite: unknown suite `{suite}`", hint=f"one of {', '.join(SUITES)}")
+        raise UsageError(f"--suite: unknown suite `{suite}`", hint=f"use one of {', '.join(SUITES)}")
     kind = options.device_kind(device, gpu_index)
     recipes, wanted = options.names(precision, "--precision"), options.names(workload, "--workload")
     precisions.choose(recipes)

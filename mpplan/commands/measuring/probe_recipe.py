@@ -78,7 +78,9 @@ def _refuse_settings(given: Mapping[str, str]) -> None:
         UsageError: a setting was given.
     """
     for name in given:
-        raise UsageError(f"{flag_of(name)} is for a job file", hint="add `--recipe slurm`, `skypilot` or `kubernetes`")
+        raise UsageError(
+            f"{flag_of(name)} only applies to a job file", hint="add `--recipe slurm`, `skypilot` or `kubernetes`"
+        )
 
 
 def _write(recipe: str, values: Mapping[str, Any], given: Mapping[str, str], *, typed: list[str]) -> None:
@@ -106,9 +108,9 @@ def _asked(values: Mapping[str, Any]) -> Options:
         UsageError: a value is not allowed.
     """
     if values["suite"] not in SUITES:
-        raise UsageError(f"--suite: unknown suite `{values['suite']}`", hint=f"one of {', '.join(SUITES)}")
+        raise UsageError(f"--suite: unknown suite `{values['suite']}`", hint=f"use one of {', '.join(SUITES)}")
     if values["device"] not in ("gpu", "cuda", "cpu"):
-        raise UsageError(f"--device: unknown device `{values['device']}`", hint="`gpu` or `cpu`")
+        raise UsageError(f"--device: unknown device `{values['device']}`", hint="use `gpu` or `cpu`")
     return Options(
         suite=values["suite"],
         device="cpu" if values["device"] == "cpu" else "cuda",

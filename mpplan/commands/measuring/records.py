@@ -139,7 +139,9 @@ def _is_wanted(record: RecordSummary) -> bool:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
         typer.echo(err=True)  # end the line of the question
-        raise UsageError(f"nobody answered whether to remove `{record.name}`", hint="`--yes` does not ask") from None
+        raise UsageError(
+            f"the question whether to remove `{record.name}` was not answered", hint="`--yes` removes it without asking"
+        ) from None
 
 
 def _head(record: StoredRecord) -> list[tuple[str, str]]:
@@ -148,7 +150,7 @@ def _head(record: StoredRecord) -> list[tuple[str, str]]:
         ("record", record.name),
         ("file", str(record.path)),
         ("device", record.device_name or "-"),
-        ("gpu", record.gpu or "no row of the catalogue"),
+        ("gpu", record.gpu or "not in the catalogue"),
         ("measured", record.date or "-"),
         ("points", str(record.verdict.points)),
         ("trusted", "yes" if record.verdict.trustworthy else "no"),

@@ -141,7 +141,7 @@ def _training(
 def _text(imported: Imported) -> list[str]:
     """Return the answer for people: the files with their doubts, then the points."""
     device = imported.device
-    gpu = device.gpu or "no row of the catalogue"
+    gpu = device.gpu or "not in the catalogue"
     parts = [f"Imported {counted(len(imported.measurements), 'point')} of {device.name} ({gpu})", ""]
     for file in imported.files:
         version = f" {file.reading.tool_version}" if file.reading.tool_version else ""

@@ -150,7 +150,7 @@ def _cost(cost: KeepingCost) -> str:
 
 def _missing(fleet: Fleet) -> Iterator[str]:
     """Yield the points that some members lack, first those left out of the record."""
-    for kept, words in ((False, "left out of the record"), (True, "merged without those who lack them")):
+    for kept, words in ((False, "left out of the record"), (True, "merged without the members that lack them")):
         listed = [missing for missing in fleet.missing if missing.kept is kept]
         if listed:
             shown = "; ".join(

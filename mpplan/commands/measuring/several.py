@@ -46,14 +46,19 @@ def ranks_asked_for(
         return Several(ranks=local, nnodes=nodes, rdzv_endpoint=None, join_s=join_s, rank=rank)
     if nnodes > 1 and rdzv_endpoint is None:
         raise UsageError(
-            f"--nnodes {nnodes} needs --rdzv-endpoint", hint="the address of one of the nodes and a free port, on each"
+            f"--nnodes {nnodes} needs --rdzv-endpoint",
+            hint="give every node the address of one of them and a free port there",
         )
     if rdzv_endpoint is not None and not re.fullmatch(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", rdzv_endpoint):
-        raise UsageError(f"--rdzv-endpoint: expected HOST:PORT, found `{rdzv_endpoint}`", hint="like `node01:29500`")
+        raise UsageError(
+            f"--rdzv-endpoint: expected HOST:PORT, found `{rdzv_endpoint}`", hint="write it like `node01:29500`"
+        )
     if nnodes > 1 and ranks is None:
-        raise UsageError(f"--nnodes {nnodes} needs --ranks", hint="the number of GPUs of each node")
+        raise UsageError(f"--nnodes {nnodes} needs --ranks", hint="give the number of GPUs on each node")
     if (ranks or 1) * nnodes > 1 and gpu_index:
-        raise UsageError("--gpu-index is of a single GPU", hint="CUDA_VISIBLE_DEVICES chooses those of --ranks")
+        raise UsageError(
+            "--gpu-index selects a single GPU", hint="set CUDA_VISIBLE_DEVICES to choose the GPUs of --ranks"
+        )
     return Several(ranks=ranks or 1, nnodes=nnodes, rdzv_endpoint=rdzv_endpoint, join_s=join_s)
 
 

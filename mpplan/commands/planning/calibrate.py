@@ -103,7 +103,7 @@ def _shown(document: Mapping[str, Any]) -> str:
     parts = [f"Learned from {runs} of {document['source']} on {', '.join(document['gpus'])}"]
     if document["records"]:
         names = ", ".join(dict.fromkeys(entry["record"] for entry in document["records"]))
-        parts.append(f"beside what was measured of the GPUs themselves: {names}")
+        parts.append(f"in addition to what was measured on the GPUs themselves: {names}")
     parts.append("")
     parts += [f"  - {entry['words']}" for entry in document["total"]]
     learned = [

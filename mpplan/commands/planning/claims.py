@@ -79,7 +79,7 @@ def claims(
     from planner.claims.verdict import VERDICTS
 
     if verdict is not None and verdict not in VERDICTS:
-        raise UsageError(f"--verdict: unknown verdict `{verdict}`", hint=f"verdicts are {', '.join(VERDICTS)}")
+        raise UsageError(f"--verdict: unknown verdict `{verdict}`", hint=f"use one of {', '.join(VERDICTS)}")
     topics = [topic] if topic else []
     chosen = [claim.id for claim in chosen_claims(ids or (), topics)]
     place = open_output(output or "-")
@@ -109,7 +109,7 @@ def _measured(chosen: list[str], records: str | None, device: str, budget: str |
     if records is not None:
         raise UsageError("--records and --measure each name a record", hint="give one of them")
     if device not in ("gpu", "cuda", "cpu"):
-        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+        raise UsageError(f"--device: unknown device `{device}`", hint="use `gpu` or `cpu`")
     budget_s = parse_duration_s(budget, "--budget") if budget else BUDGET_S
     workloads = workloads_for(chosen)
     try:

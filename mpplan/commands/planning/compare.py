@@ -77,7 +77,7 @@ def compare(
     from reports.text.language import LANGUAGES
 
     if lang not in LANGUAGES:
-        raise UsageError(f"--lang: unknown `{lang}`", hint=f"one of {', '.join(LANGUAGES)}")
+        raise UsageError(f"--lang: unknown `{lang}`", hint=f"use one of {', '.join(LANGUAGES)}")
     if log == "-" and plan == "-":
         raise UsageError("only one of log and plan can be stdin", hint="save the plan in a file")
     place = None if row is None else open_output(row, "--row")

@@ -167,7 +167,7 @@ def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, O
     if json and chosen != "json":
         raise UsageError(f"--json and --format {chosen} both set the format of stdout", hint="give one of them")
     if chosen not in FORMATS:
-        raise UsageError(f"--format: unknown `{chosen}`", hint=f"one of {', '.join(FORMATS)}")
+        raise UsageError(f"--format: unknown `{chosen}`", hint=f"use one of {', '.join(FORMATS)}")
     page = open_output(report, "--report") if report is not None else None
     if page is None or not page.is_stdout:
         return chosen, page

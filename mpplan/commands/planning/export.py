@@ -64,10 +64,10 @@ def export(
 ) -> None:
     """Export from a saved answer: a bill for finance, or a framework's configuration file."""
     if view not in VIEWS:
-        raise UsageError(f"--view: unknown `{view}`", hint=f"one of {', '.join(VIEWS)}")
+        raise UsageError(f"--view: unknown `{view}`", hint=f"use one of {', '.join(VIEWS)}")
     if launch is not None:
         if format is not None:
-            raise UsageError("--launch and --format are two different files", hint="ask for one of them")
+            raise UsageError("--launch and --format write two different files", hint="ask for one of them")
         _launch(plan, launch, output, precision, gpu, VIEWS[view], quiet=quiet)
         return
     _bill(plan, format, output, precision, gpu, view, quiet=quiet)
@@ -116,7 +116,7 @@ def _launch(
     compressed = (document["question"].get("grad_compression") or {}).get("value")
     if compressed not in (None, "none"):
         raise UsageError(
-            f"--launch: no framework's file is written with compressed gradients ({compressed}) yet",
+            f"--launch cannot yet write a file with compressed gradients ({compressed}) for any framework",
             hint="plan it without --grad-compression, export that, and register the hook or optimizer by hand",
         )
     named = "stdin" if plan == "-" else plan

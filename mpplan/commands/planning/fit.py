@@ -144,7 +144,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
         "running out of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length."
     )
     if offloads:
-        end += " Host GiB: what lies in the memory of each machine; check that yours have that much."
+        end += " Host GiB: what is kept in the memory of each host; check that yours have that much."
     return f"{wrapped(summary)}\n\n{body}\n{wrapped(end)}\n"
 
 

@@ -54,7 +54,7 @@ def report(
     if form == "pdf" and place.is_stdout and sys.stdout.isatty():
         raise UsageError("a PDF cannot be shown in a terminal", hint="name a file: `-o plan.pdf`")
     if lang not in LANGUAGES:
-        raise UsageError(f"--lang: unknown `{lang}`", hint=f"one of {', '.join(LANGUAGES)}")
+        raise UsageError(f"--lang: unknown `{lang}`", hint=f"use one of {', '.join(LANGUAGES)}")
     parts = [part.strip() for given in redact or () for part in given.split(",") if part.strip()]
     picture = user_path(logo) if logo else None
     color = None if place.is_stdout else False
@@ -77,7 +77,7 @@ def _form(given: str | None, output: str | None) -> str:
     """Return the given format, else the one of the output's suffix; HTML without a suffix."""
     form = given or format_by_name(output, instead=f"; or give --format, one of {', '.join(FORMATS)}")
     if form not in FORMATS:
-        raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
+        raise UsageError(f"--format: unknown `{form}`", hint=f"use one of {', '.join(FORMATS)}")
     return form
 
 

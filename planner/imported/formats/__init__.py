@@ -39,7 +39,7 @@ def format_of(source: SourceFile, name: str | None = None) -> ImportFormat:
     chosen = next((form for form in FORMATS if form.recognises(head)), None)
     if chosen is None:
         raise InputFileError(
-            f"{source.name}:1: expected the file of a known tool, found none that is recognised",
+            f"{source.name}:1: expected a file of a known tool, found an unknown format",
             hint=_what_it_is(head) or f"name its format: `--as {'|'.join(names)}`",
         )
     return chosen
@@ -50,5 +50,5 @@ def _what_it_is(head: str) -> str | None:
     if head.startswith('{"schema":"mpplan.probe/'):
         return "it is a record already: `mpplan check` judges it, and `--records` plans with it"
     if any(form.recognises(head) for form in STEP_FORMATS):
-        return "it looks like a log of steps: name it with `--steps` beside a log of power, or see `mpplan compare`"
+        return "it looks like a log of steps: pass it with `--steps` together with a power log, or see `mpplan compare`"
     return None

@@ -24,7 +24,7 @@ MOST_RUNS = 1000
 _MODEL = re.compile(r"(\d{1,4}) x (.+)")
 
 DOUBTS = (
-    "energy of the GPUs' own counters: the host is an estimate of CodeCarbon's and is not taken",
+    "energy from the GPUs' own counters: the host's energy is only CodeCarbon's estimate and is left out",
     "the whole tracked run: start-up, evaluation and pauses count",
     "all GPUs of the machine are counted: where CodeCarbon tracked some of them, each drew more",
 )
@@ -77,7 +77,7 @@ def _rows(source: SourceFile) -> list[tuple[int, dict[str, str]]]:
     except csv.Error as error:
         raise source.fail(reader.line_num, f"expected CSV: {error}", HINT) from None
     if not 0 < len(rows) <= MOST_RUNS:
-        raise source.fail(1, f"expected 1 to {MOST_RUNS} runs with energy of GPUs, found {len(rows)}", HINT)
+        raise source.fail(1, f"expected 1 to {MOST_RUNS} runs with GPU energy, found {len(rows)}", HINT)
     return rows
 
 

@@ -54,7 +54,7 @@ def _read(source: SourceFile, context: ImportContext) -> Reading:
     reader = _stored if source.head.lstrip().startswith("{") else _served if FIELD in source.head else _printed
     samples = list(reader(source))
     if not samples:
-        raise source.fail(1, "expected samples of power, found none", HINT)
+        raise source.fail(1, "expected power samples, found none", HINT)
     moments = [sample.moment for sample in samples if sample.moment is not None]
     _check_times(source, samples)
     log = PowerLog(
@@ -77,7 +77,7 @@ def _read(source: SourceFile, context: ImportContext) -> Reading:
 def _check_times(source: SourceFile, samples: list[_Sample]) -> None:
     for before, after in pairwise(samples):
         if before.gpu == after.gpu and before.moment and after.moment and after.moment.seconds < before.moment.seconds:
-            raise source.fail(after.line, "expected a time after that of the sample before", HINT)
+            raise source.fail(after.line, "expected a time later than that of the previous sample", HINT)
 
 
 def _printed(source: SourceFile) -> Iterator[_Sample]:

@@ -18,7 +18,7 @@ _TABLE = re.compile(r"^#.*\bsize\b.*\bbusbw\b", re.MULTILINE)
 _RANKS = re.compile(r"#\s+Rank\s+\d+")
 
 DOUBTS = (
-    "a collective alone: beside computation it is slower",
+    "collectives ran alone: alongside computation they are slower",
     "whether other jobs used the network is not known",
 )
 

@@ -103,7 +103,7 @@ def _take(source: SourceFile, line: int, power: str, row: dict[str, str], sample
         if moment is None:
             raise source.fail(line, f"timestamp: expected a time, found `{clean_name(row['timestamp'])}`", HINT)
         if samples.moments and samples.moments[-1].zoned is not moment.zoned:
-            raise source.fail(line, "timestamp: expected times that all have a zone, or none", HINT)
+            raise source.fail(line, "timestamp: expected a time zone on every time or on none", HINT)
         samples.moments.append(moment)
 
 

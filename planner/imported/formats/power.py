@@ -32,9 +32,9 @@ STEP_SD = 0.02
 FEWEST_SAMPLES = 5
 """Fewest samples of each GPU within the steps."""
 
-BOARD = "power of the board as the driver reads it: the host, fans and power supplies are not in it"
-DRIVER_FIELD = "the driver's power field sees part of the time only, on A100 and H100 about a quarter"
-NO_TIMES = "the steps could not be laid beside the power by their times: start-up and pauses count as training"
+BOARD = "power of the board as the driver reads it: the host, fans and power supplies are not included"
+DRIVER_FIELD = "the driver's power field covers only part of the time, on A100 and H100 about a quarter"
+NO_TIMES = "the times of steps and power could not be matched: start-up and pauses count as training"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,8 +85,9 @@ def training_point(source: SourceFile, log: PowerLog, context: ImportContext, hi
     steps = context.steps
     if steps is None:
         raise UsageError(
-            f"`{source.name}` is a log of power: the steps that ran are missing",
-            hint="name their log with `--steps LOG` (Megatron-LM, nanotron, torchtitan, Hugging Face, CSV, JSON Lines)",
+            f"`{source.name}` is a power log, which does not say which steps ran",
+            hint="give the log of the steps with `--steps LOG` (Megatron-LM, nanotron, torchtitan, Hugging Face, CSV, "
+            "JSON Lines)",
         )
     inside = _within(log, steps, context.utc_offset_s)
     by_gpu = [log.watts[(log.gpu == gpu) if inside is None else (log.gpu == gpu) & inside] for gpu in range(log.gpus)]
@@ -94,8 +95,7 @@ def training_point(source: SourceFile, log: PowerLog, context: ImportContext, hi
     if fewest < FEWEST_SAMPLES:
         when = "" if inside is None or steps.ends is None else f" ({_clock_times(steps.ends)})"
         raise InputFileError(
-            f"{source.name}: expected {FEWEST_SAMPLES} samples of each GPU or more within the steps{when}, "
-            f"found {fewest}",
+            f"{source.name}: expected at least {FEWEST_SAMPLES} samples per GPU within the steps{when}, found {fewest}",
             hint=hint,
         )
     mean_w = float(np.mean([watts.mean() for watts in by_gpu]))
@@ -150,8 +150,8 @@ def _within(log: PowerLog, steps: StepLog, utc_offset_s: float | None) -> npt.ND
     if clock.zoned is not ends.zoned:
         local, known = ("steps", "power log") if clock.zoned else ("power log", "steps")
         raise UsageError(
-            f"the times of the {local} have no zone, those of the {known} do",
-            hint="say how far local time was ahead of UTC, like `--utc-offset +01:00`",
+            f"the times of the {local} have no time zone, but those of the {known} do",
+            hint="say how far local time was ahead of UTC, for example `--utc-offset +01:00`",
         )
     first, last = float(ends.seconds.min()), float(ends.seconds.max())
     return np.asarray((clock.seconds >= first) & (clock.seconds <= last))

@@ -66,7 +66,7 @@ def _read(source: SourceFile, context: ImportContext) -> Reading:
     kernels = read_kernels(source, document)
     points = [*_products(kernels), *_attention(kernels), *_copies(kernels)]
     if not points:
-        raise source.fail(1, "Input Dims: expected products or attention with their shapes, found none", HINT)
+        raise source.fail(1, "Input Dims: expected matrix products or attention with their shapes, found none", HINT)
     device = _device(document)
     rank = document.get("distributedInfo")
     ranks = _whole(rank.get("world_size")) if isinstance(rank, dict) else None

@@ -112,7 +112,7 @@ def read_kernels(source: SourceFile, document: Mapping[str, Any]) -> Kernels:
         if isinstance(event, dict) and event.get("ph") == "X":
             _take(source, number, event, read)
     if not read.kernels:
-        raise source.fail(1, "traceEvents: expected kernels of a GPU, found none", HINT)
+        raise source.fail(1, "traceEvents: expected GPU kernels, found none", HINT)
     return _linked(read)
 
 

@@ -25,9 +25,9 @@ _ENERGY = re.compile(r"gpu(\d{1,4})_energy")
 _STEP = re.compile(r"step|iter|batch", re.IGNORECASE)
 
 DOUBTS = (
-    "energy of the GPUs' own counters: the host is not in it",
+    "energy from the GPUs' own counters: the host is not included",
     "a counter advances about every 20 to 100 ms: short windows are uncertain",
-    "what a window spans is known by its name alone",
+    "only the name of a window says what it spans",
 )
 NO_ENERGY = "windows without energy, shorter than a period of the counter, are left out"
 
@@ -44,7 +44,7 @@ def _read(source: SourceFile, context: ImportContext) -> Reading:
     start, windows = (None, list(_from_json(source))) if is_json else _from_csv(source)
     kept = [window for window in windows if window.gpu_j > 0]
     if not kept:
-        raise source.fail(1, "expected windows with the energy of GPUs, found none", HINT)
+        raise source.fail(1, "expected windows with GPU energy, found none", HINT)
     by_name: dict[tuple[str, int], list[Window]] = {}
     for window in kept:
         by_name.setdefault((window.name, window.gpus), []).append(window)

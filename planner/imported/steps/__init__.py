@@ -29,7 +29,7 @@ def read_steps(source: SourceFile) -> StepLog:
     if chosen is None:
         known = ", ".join(form.name for form in STEP_FORMATS)
         raise InputFileError(
-            f"{source.name}:1: expected a log of training steps, found none that is known",
-            hint=f"known are {known}; a table has a column `step_time_s` or `timestamp`",
+            f"{source.name}:1: expected a log of training steps, found an unknown format",
+            hint=f"known formats are {known}; a table needs a column `step_time_s` or `timestamp`",
         )
     return chosen.read(source)

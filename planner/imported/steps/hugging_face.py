@@ -13,7 +13,7 @@ from planner.runlog.formats.hugging_face import RATE
 
 HALF_A_DIGIT, SMALL_RATIO = 0.0005, 0.005
 """Rounding error of the printed steps per second, and the share of a step below which it is not mentioned."""
-WHOLE_RUN = "one mean over the whole run, with its start, evaluation and checkpoints"
+WHOLE_RUN = "one mean over the whole run, including start-up, evaluation and checkpoints"
 
 
 def _read(source: SourceFile) -> StepLog:

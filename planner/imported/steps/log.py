@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 FEWEST_TO_DROP_ONE = 3
 """Number of lines from which on the first one, which includes warm-up and compilation, is left out."""
-WITH_DATA = "steps hold whatever the program does between two of them: loading data, logging, checkpoints"
+WITH_DATA = "step times include whatever the program does between two steps: loading data, logging, checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,9 +145,9 @@ def _check_order(source: SourceFile, steps: Sequence[LoggedStep]) -> None:
         if before.end is None or after.end is None:
             continue
         if before.end.zoned is not after.end.zoned:
-            raise source.fail(after.line, "expected times that all have a zone, or none")
+            raise source.fail(after.line, "expected a time zone on every time or on none")
         if after.end.seconds < before.end.seconds:
-            raise source.fail(after.line, f"expected a time after that of line {before.line}")
+            raise source.fail(after.line, f"expected a time later than that of line {before.line}")
 
 
 def _between(source: SourceFile, steps: Sequence[LoggedStep], *, timed: bool) -> list[float]:

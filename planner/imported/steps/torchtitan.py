@@ -6,7 +6,7 @@ from planner.imported.source import SourceFile
 from planner.imported.steps.log import StepFormat, StepLog, has_steps, logged_steps, step_log
 from planner.runlog.formats.torchtitan import TORCHTITAN as LINES
 
-BY_CLOCK = "torchtitan logs no time of a step: taken from the times of day of its lines"
+BY_CLOCK = "torchtitan logs no step times: they are taken from the times of day of its lines"
 
 
 def _read(source: SourceFile) -> StepLog:

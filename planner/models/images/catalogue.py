@@ -32,7 +32,7 @@ LARGEST = 1e13
 
 def _shapes(row: Row, key: str, numbers: int) -> Iterator[list[float]]:
     """The shapes in a cell, as lists of numbers."""
-    expected = f"shapes of {numbers} numbers from 0 on, apart by `;`"
+    expected = f"shapes of {numbers} numbers from 0 on, separated by `;`"
     for shape in filter(None, (part.strip() for part in row.cell(key).split(";"))):
         try:
             values = [float(word) for word in shape.split()]

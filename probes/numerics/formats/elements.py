@@ -75,7 +75,7 @@ def find_format(name: str) -> ElementFormat:
     """
     by_id = {element.id: element for element in FORMATS}
     if name not in by_id:
-        raise UsageError(f"unknown number format `{name}`", hint=f"one of {', '.join(by_id)}")
+        raise UsageError(f"unknown number format `{name}`", hint=f"use one of {', '.join(by_id)}")
     return by_id[name]
 
 

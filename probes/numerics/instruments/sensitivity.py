@@ -131,7 +131,7 @@ def sensitivity(
     single = plan["method"] == "one at a time"
     rows = ranked(one_at_a_time(names, measure) if single else by_halving(names, measure))
     if not rows:
-        return empty_answer(place, recipe, ["the time was over before the first layer"]), None
+        return empty_answer(place, recipe, ["time ran out before the first layer"]), None
     repeat = keep("repeat", lambda: {"error": warm_starts.of(0).gradient_error(())})["error"]
     steps = int(plan["steps"])
     runs = LoweredRuns(warm_starts, steps, budget, keep, float(plan["run_s"]))

@@ -101,7 +101,7 @@ def choose_lower(names: Iterable[str]) -> tuple[LowerRecipe, ...]:
     asked = {name.strip().lower() for name in names if name.strip()} or set(USUAL)
     known = {recipe.id for recipe in LOWER} | {recipe.precision for recipe in LOWER}
     for name in sorted(asked - known):
-        raise UsageError(f"unknown precision `{name}`", hint=f"one of {', '.join(recipe.id for recipe in LOWER)}")
+        raise UsageError(f"unknown precision `{name}`", hint=f"use one of {', '.join(recipe.id for recipe in LOWER)}")
     return tuple(recipe for recipe in LOWER if recipe.id in asked)
 
 

@@ -52,9 +52,9 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
     except Exception as problem:  # libraries report a missing kernel in various ways
         if is_lost(problem):
             raise DeviceLost(cleaned(problem)) from problem
-        return f"a small product on its own units failed: {cleaned(problem)}"
+        return f"a small matrix product on its own units failed: {cleaned(problem)}"
     if not error <= WORST_ERROR_RATIO:
-        return f"a small product on its own units is off by {100.0 * error:.2g} %"
+        return f"a small matrix product on its own units is off by {100.0 * error:.2g} %"
     return None
 
 

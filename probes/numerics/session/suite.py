@@ -171,7 +171,7 @@ class NumericsSession:
                 step = self._guarded_call(task.id, "the first steps", partial(first_broken_step, task, self._place))
                 if step is not None:
                     raise UsageError(
-                        f"--task: `{task.id}`: FP32 training gives no finite loss from step {step}", hint=REMEDY
+                        f"--task: `{task.id}`: FP32 training gives no finite loss from step {step} on", hint=REMEDY
                     )
                 self.parts.add(key, {"steps": TRIED_STEPS})
 
@@ -262,7 +262,7 @@ class NumericsSession:
                 reason = "it called sys.exit" if isinstance(error, SystemExit) else cleaned(error)
                 raise UsageError(
                     f"--task: `{task}` failed in {what}: {reason}",
-                    hint="train it without mpplan for a step with the same batch",
+                    hint="train it for one step with the same batch, without mpplan",
                 ) from error
             raise
 

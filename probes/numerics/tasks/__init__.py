@@ -30,7 +30,7 @@ def choose_tasks(names: Iterable[str]) -> tuple[str, ...]:
             continue
         if name not in by_id:
             raise UsageError(
-                f"unknown task `{name}`", hint=f"one of {', '.join(by_id)}, or your own as `module:factory`"
+                f"unknown task `{name}`", hint=f"use one of {', '.join(by_id)}, or your own as `module:factory`"
             )
         if (needs := by_id[name].needs) is not None and find_spec(needs) is None:
             raise CannotMeasureError(

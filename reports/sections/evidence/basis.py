@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports.document.facts import COST, Facts, rung_of
+from reports.document.public import PRICE_OF
 from reports.text.clean import clean, web_address
 from reports.text.language import Words
 from reports.text.messages import Sentence, sentence, sentences
@@ -58,7 +59,7 @@ def question(facts: Facts, words: Words) -> Section | None:
     rows = tuple(
         TableRow(
             cells=(
-                Cell(text=words.name("input", name)),
+                Cell(text=input_label(name, words)),
                 Cell(text=input_text(name, entry, words)),
                 _source_of(entry, words),
             )
@@ -116,6 +117,13 @@ _INPUT_QUANTITY = {
     "params": "params",
     "budget": "money",
 }
+
+
+def input_label(name: str, words: Words) -> str:
+    """Return the label of an input; the price of one of several GPUs is labelled with the GPU, too."""
+    if not name.startswith(PRICE_OF):
+        return words.name("input", name)
+    return words("list.told", name=words.name("input", "price"), text=pretty_gpu(name.removeprefix(PRICE_OF)))
 
 
 def input_text(name: str, entry: dict[str, Any], words: Words) -> str:

@@ -596,7 +596,7 @@ TEXT: dict[str, str] = {
     "layout.lead_simplest": "{precision} runs as {layout}: of {count} layouts evaluated, the simplest within 2% of the best; {best} is more complex and {faster} faster on average.",
     "layout.chosen": "chosen",
     "note.layout_images": "GPUs = DP; images per step = DP × micro-batch × accumulation.",
-    "note.batches": "Layouts with another batch size are compared by the time they take for the same number of tokens.",
+    "note.batches": "Layouts with another batch size are compared by the time they take for the same amount of training.",
     "note.layout": "GPUs = TP × CP × DP × PP; sequences per step = DP × micro-batch × accumulation.",
     "note.mfu_images": "MFU counts the operations of the forward pass of an image, and twice as many for the backward pass, over the dense peak of the precision.",
     "note.mfu": "MFU counts the operations of the method (six per matrix parameter and token in pre-training, four with LoRA) plus causal attention, without recomputation, over the dense peak of the precision; HFU counts recomputation too. Full attention counts the masked half as well, so MFU can then exceed HFU.",

@@ -441,7 +441,7 @@ def test_a_commitment_is_told_with_the_gpu_whose_price_has_it(tmp_path):
     )  # fmt: skip
     warnings = to_document(answer)["warnings"]
 
-    assert any(text.startswith("H100 SXM5 80 GB: This price requires a one-year commitment") for text in warnings)
+    assert any(text.startswith("H100 SXM5 80 GB: this price requires a one-year commitment") for text in warnings)
 
 
 def test_an_architecture_that_is_merely_spelt_alike_is_not_offered(tmp_path):

@@ -138,5 +138,5 @@ def test_a_document_that_trained_nothing_is_refused(tmp_path):
     }
     empty.write_text(json.dumps(document() | nothing), encoding="utf-8")
 
-    with pytest.raises(InputFileError, match="tasks: expected what was trained, found none"):
+    with pytest.raises(InputFileError, match="tasks: expected at least one trained task, found none"):
         named_training(str(empty))

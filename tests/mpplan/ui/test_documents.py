@@ -77,7 +77,7 @@ def test_text_that_is_no_answer_is_an_input_error(monkeypatch):
 
 
 def test_a_name_with_a_nul_is_a_usage_error():
-    with pytest.raises(UsageError, match="a path holds a null character"):
+    with pytest.raises(UsageError, match="a path contains a null character"):
         read_answer("plan\0.json")
 
 

@@ -28,7 +28,7 @@ def test_an_answer_for_a_closed_stdout_is_an_output_that_cannot_be_written(home,
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "error: cannot write the output: Bad file descriptor",
-        "hint: check the disk or the pipe that takes the output",
+        "hint: check the disk, or the program that reads the output",
     ]
 
 

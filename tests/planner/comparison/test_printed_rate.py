@@ -119,7 +119,7 @@ def test_the_rate_of_all_gpus_is_told_by_the_printed_flops(lang):
     assert comparison.tokens_per_s_per_gpu == pytest.approx(PLANNED, rel=1e-3)
     assert comparison.revealed[0].verdict == "named"  # the TFLOP/s are those of one GPU
     assert comparison.row.lines
-    assert {"en": "for all 64 GPUs together: 3,793 per GPU", "zh": "64 张 GPU 之和：每张每秒 3,793"}[lang] in said(
+    assert {"en": "for all 64 GPUs together: 3,793 per GPU", "zh": "64 张 GPU 之和：每张 GPU 每秒 3,793"}[lang] in said(
         comparison, lang
     )
 

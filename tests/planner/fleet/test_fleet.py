@@ -210,7 +210,7 @@ def test_a_merged_record_can_be_merged_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"run_id": "run-1-1"}, "holds the same run as"), ({"device_hash": "gpu-1-0"}, "is of the same GPU as")],
+    [({"run_id": "run-1-1"}, "contains the same run as"), ({"device_hash": "gpu-1-0"}, "is of the same GPU as")],
 )
 def test_a_record_that_a_merged_one_has_already_is_refused(tmp_path, changes, words):
     merged = rack(tmp_path, 1, Gpu(), Gpu())
@@ -226,5 +226,5 @@ def test_a_record_that_a_merged_one_of_merged_ones_has_already_is_refused(tmp_pa
     racks = [rack(tmp_path, number, Gpu(), Gpu()) for number in (1, 2)]
     hall = write_record(tmp_path / "hall.jsonl", *join(open_records(racks)).measurements)
 
-    with pytest.raises(UsageError, match=r"rack2.jsonl` holds the same run as .*hall.jsonl"):
+    with pytest.raises(UsageError, match=r"rack2.jsonl` contains the same run as .*hall.jsonl"):
         open_records([hall, racks[1]])

@@ -58,7 +58,7 @@ def test_a_record_of_something_else_is_refused_with_both_files_named(tmp_path, c
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"run_id": "run-1"}, "holds the same run as"), ({"device_hash": f"{1:012x}"}, "is of the same GPU as")],
+    [({"run_id": "run-1"}, "contains the same run as"), ({"device_hash": f"{1:012x}"}, "is of the same GPU as")],
 )
 def test_the_same_record_or_gpu_twice_is_refused(tmp_path, changes, words):
     with pytest.raises(UsageError, match=words):

@@ -232,7 +232,7 @@ def test_a_family_name_is_refused_with_its_parts():
     with pytest.raises(UsageError) as caught:
         find_gpu("H100")
 
-    assert caught.value.message == "GPU `H100` names several parts"
+    assert caught.value.message == "GPU `H100` matches several models"
     assert "`h100-pcie-80gb`, `h100-sxm5-80gb`" in (caught.value.hint or "")
 
 

@@ -20,6 +20,6 @@ def test_names_of_skypilot_are_of_gpus_in_the_catalogue_and_tell_memory_sizes_ap
 
 
 def test_a_gpu_without_a_name_is_refused_with_those_that_have_one() -> None:
-    with pytest.raises(UsageError, match="no name of gtx-1080ti-11gb in SkyPilot is known") as refused:
+    with pytest.raises(UsageError, match="the SkyPilot name of gtx-1080ti-11gb is not known") as refused:
         skypilot_name("gtx-1080ti-11gb")
     assert "h100-sxm5-80gb" in str(refused.value.hint)

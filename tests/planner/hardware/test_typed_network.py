@@ -103,7 +103,7 @@ def test_the_kind_may_stand_before_or_after_the_rate(text, fabric):
 
 @pytest.mark.parametrize("text", ["efa 3200Gb/s", "3.2T EFA", "400GB/s"])
 def test_the_rate_of_a_whole_server_is_not_taken_for_that_of_one_gpu(text):
-    with pytest.raises(UsageError, match="for each GPU, more than any server has") as caught:
+    with pytest.raises(UsageError, match="per GPU, more than any server has") as caught:
         parse_network(text, "--network", 8)
 
     assert f"`{text} per node`" in caught.value.hint
@@ -119,7 +119,7 @@ def test_the_rate_of_a_whole_server_is_not_taken_for_that_of_one_gpu(text):
     ],
 )
 def test_a_rate_that_says_what_it_is_of_is_not_told_to_say_it_again(text, gpus, hint):
-    with pytest.raises(UsageError, match="for each GPU, more than any server has") as caught:
+    with pytest.raises(UsageError, match="per GPU, more than any server has") as caught:
         parse_network(text, "--network", gpus)
 
     assert caught.value.hint == hint

@@ -68,7 +68,7 @@ def test_a_file_of_another_tool_is_refused_and_breaks_nothing(form: ImportFormat
 @pytest.mark.parametrize("form", [form for form in FORMATS if form.name in ("nvidia-smi", "dcgm")],
                          ids=lambda form: form.name)  # fmt: skip
 def test_power_alone_asks_for_the_steps(form: ImportFormat) -> None:
-    with pytest.raises(UsageError, match="steps that ran are missing"):
+    with pytest.raises(UsageError, match="does not say which steps ran"):
         form.read(BY_FORMAT[form.name][0], ImportContext())
 
 
@@ -87,8 +87,8 @@ def test_what_no_tool_wrote_is_refused_with_the_formats() -> None:
 @pytest.mark.parametrize(
     ("file", "where"),
     [
-        (sample("megatron.log"), "`--steps` beside a log of power, or see `mpplan compare`"),
-        (sample("steps.csv"), "`--steps` beside a log of power"),
+        (sample("megatron.log"), "`--steps` together with a power log, or see `mpplan compare`"),
+        (sample("steps.csv"), "`--steps` together with a power log"),
         (text_file('{"schema":"mpplan.probe/3","run_id":"a"}\n'), "a record already: `mpplan check` judges it"),
     ],
     ids=["log", "table", "record"],

@@ -52,7 +52,7 @@ def test_a_name_that_no_row_bears_is_kept_with_a_doubt() -> None:
     (line, *_) = to_measurements([file], device, "0.0")
 
     assert device.gpu is None
-    assert "no GPU of the catalogue bears the name" in line.imported.doubts[-1]
+    assert "no GPU in the catalogue is called" in line.imported.doubts[-1]
 
 
 @pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "h200-sxm-141gb"])
@@ -71,7 +71,7 @@ def test_a_power_that_no_gpu_draws_is_a_slip_of_units_and_refused(energy_j: str)
     text = f"start_time,window_name,elapsed_time,gpu0_energy\n1,step,1.0,{energy_j}\n"
     files = [imported(text_file(text, "zeus.csv"))]
 
-    with pytest.raises(InputFileError, match=r"zeus\.csv:1: expected 5 to 5000 W a GPU"):
+    with pytest.raises(InputFileError, match=r"zeus\.csv:1: expected 5 to 5000 W per GPU"):
         to_measurements(files, device_of(files, "h100-sxm5-80gb"), "0.1.0")
 
 

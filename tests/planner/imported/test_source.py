@@ -26,7 +26,7 @@ def test_an_archive_is_read_as_what_it_holds_and_known_by_its_own_hash() -> None
     ("content", "what"),
     [
         (gzip.compress(b"hello" * 100, mtime=0)[:-12], "ends early"),
-        (gzip.compress(b"a", mtime=0) + gzip.compress(b"b", mtime=0), "more behind it"),
+        (gzip.compress(b"a", mtime=0) + gzip.compress(b"b", mtime=0), "more data after it"),
         (b"\x1f\x8bnot an archive", "gzip"),
         (b"text\0text", "binary"),
         (b"\xff\xfe", "UTF-8"),

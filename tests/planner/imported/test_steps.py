@@ -74,7 +74,11 @@ MEGATRON = "[2026-11-20 10:00:{0}] iteration {1}/ 9 | elapsed time per iteration
     [
         (MEGATRON.format("00", 1, "nan"), "log:1", "expected a number above 0, found `nan`"),
         (MEGATRON.format("00", 1, "5.0") + "\n" + MEGATRON.format("01", 2, "-3"), "log:2", "found `-3`"),
-        (MEGATRON.format("05", 1, "5.0") + "\n" + MEGATRON.format("01", 2, "5.0"), "log:2", "after that of line 1"),
+        (
+            MEGATRON.format("05", 1, "5.0") + "\n" + MEGATRON.format("01", 2, "5.0"),
+            "log:2",
+            "later than that of line 1",
+        ),
         ("step,step_time_s\n1,0\n", "log:2", "above 0"),
         ("step,step_time_s\n1\n", "log:2", "expected 2 cells, found `1`"),
         ("step,timestamp\n1,noon\n2,later\n", "log:2", "timestamp"),
@@ -82,8 +86,8 @@ MEGATRON = "[2026-11-20 10:00:{0}] iteration {1}/ 9 | elapsed time per iteration
         ('{"step_time_s": 1}\n{"step_time_s": Infinity}\n', "log:2", "above 0"),
         ('{"step_time_s": 1}\n[]\n', "log:2", "JSON object"),
         ("step,step_time_s\n", "log:1", "found none"),
-        ("epoch 1 done\n", "log:1", "none that is known"),
-        ("", "log:1", "none that is known"),
+        ("epoch 1 done\n", "log:1", "unknown format"),
+        ("", "log:1", "unknown format"),
         ("{'loss': 2.3, 'epoch': 0.5}\n", "log:1", "expected steps of training, found none"),
     ],
 )

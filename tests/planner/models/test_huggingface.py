@@ -498,7 +498,7 @@ def test_a_model_cut_to_fewer_layers_than_its_leading_dense_ones_is_dense(name, 
         ({"hidden_size": 8191}, "c.json: hidden_size: expected a multiple of num_attention_heads (64), found `8191`"),
         ({"tie_word_embeddings": "no"}, 'c.json: tie_word_embeddings: expected true or false, found `"no"`'),
         ({"rope_scaling": [1]}, "c.json: rope_scaling: expected an object, found `[1]`"),
-        ({"model_type": 3}, "c.json: model_type: expected a text, found `3`"),
+        ({"model_type": 3}, "c.json: model_type: expected text, found `3`"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_was_expected(change, message):

@@ -34,7 +34,7 @@ def warning_texts(prices, plans=(), ledgers=None, lang="en"):
 def test_a_reserved_price_says_what_the_whole_term_costs(commitment, years, usd):
     (warning,) = warning_texts([priced(H100, commitment)], [plan(H100, 512)])  # 512 x 8,760 h x $2 = $8,970,240 a year
 
-    assert warning.startswith(f"This price requires a {years} commitment; the cost does not include the rest of ")
+    assert warning.startswith(f"this price requires a {years} commitment; the cost does not include the rest of ")
     assert warning.endswith(f"; the whole commitment costs about {usd} for 512 × H100 SXM5 80\u00a0GB")
 
 
@@ -73,7 +73,7 @@ def test_it_is_said_in_chinese():
 def test_spot_leaves_out_interruptions_and_on_demand_nothing():
     assert warning_texts([priced(H100, "on-demand")], [plan(H100, 8)]) == []
     (warning,) = warning_texts([priced(H100, "spot")], [plan(H100, 8)])
-    assert warning.startswith("Spot instances can be reclaimed")
+    assert warning.startswith("spot instances can be reclaimed")
 
 
 def test_an_offer_that_bills_its_term_leaves_nothing_out():

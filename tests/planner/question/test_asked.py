@@ -159,7 +159,7 @@ def test_a_value_of_python_is_what_one_would_write_after_the_flag(item, value, t
         pytest.param(GPUS, Silent(), "gpus: a value of class Silent is neither text nor a number", id="no text"),
         (GPU, {"h100": 8}, "gpu: `{'h100': 8}` is neither text nor a number"),
         (GPU, ["h100", True], "gpu: `['h100', True]` is neither text nor a number"),
-        (PRECISION, b"bf16", "precision: bytes are no text"),
+        (PRECISION, b"bf16", "precision: bytes are not text"),
     ],
 )
 def test_a_value_that_could_not_follow_the_flag_is_refused(item, value, message):

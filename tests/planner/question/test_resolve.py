@@ -206,7 +206,7 @@ BAD = [
     ({"model": "llama"}, "unknown model `llama`", "`llama-7b`"),
     ({"model": "no/such/config.json"}, "no such file", "config.json"),
     ({"params": "8B", "gpu": "h100-sxm5-81gb"}, "unknown GPU", "h100-sxm5-80gb"),
-    ({"params": "8B", "gpu": "mi250x"}, "names several parts", "mi250x-128gb"),
+    ({"params": "8B", "gpu": "mi250x"}, "matches several models", "mi250x-128gb"),
     ({"params": "8B", "gpu": ","}, "--gpu", "mpplan gpus"),
     ({"params": "8B", "gpus": "0"}, "--gpus: `0` must be a whole number of at least 1", "--gpus 8"),
     ({"params": "8B", "gpus": "1.5"}, "--gpus: `1.5` must be a whole number", "--gpus 8"),

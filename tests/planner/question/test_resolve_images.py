@@ -55,9 +55,9 @@ def test_a_larger_image_takes_more_work():
     ({"method": "lora"}, "--method"),
     ({"offload": "optimizer"}, "--offload"),
     ({"image_size": "8"}, "--image-size"),
-    ({"stack": "hf"}, "--stack: `hf` is planned for language models"),
-    ({"stack": "torchtune"}, "--stack: `torchtune` is planned for language models"),
-    ({"stack": "unsloth"}, "--stack: `unsloth` is planned for language models"),
+    ({"stack": "hf"}, "--stack: `hf` is only planned for language models"),
+    ({"stack": "torchtune"}, "--stack: `torchtune` is only planned for language models"),
+    ({"stack": "unsloth"}, "--stack: `unsloth` is only planned for language models"),
     ({"epochs": "0"}, "--epochs"),
     ({"examples": "1e14", "epochs": "1000"}, "1e+17 samples"),
 ])  # fmt: skip
@@ -83,7 +83,7 @@ def test_what_takes_the_place_of_an_input_of_language_models_is_told(texts, inst
     ("vit_large_patch14_224", 336 + 1, 336),
 ])  # fmt: skip
 def test_images_of_a_transformer_are_whole_patches(model, size, nearest):
-    with pytest.raises(UsageError, match="are no whole number of the") as caught:
+    with pytest.raises(UsageError, match="are not a whole number of the") as caught:
         ask(model=model, image_size=str(size))
 
     assert f"`--image-size {nearest}`" in str(caught.value.hint)

@@ -70,7 +70,7 @@ def test_every_short_name_of_several_gpus_is_said():
 
 
 def test_an_offer_must_still_name_its_part():
-    with pytest.raises(UsageError, match="names several parts"):
+    with pytest.raises(UsageError, match="matches several models"):
         find_gpu("h100")
 
 

@@ -103,7 +103,7 @@ def test_no_path_holds_half_of_a_character(name):
     with pytest.raises(UsageError) as caught:
         user_path(name)
 
-    assert str(caught.value) == f"cannot use `{shown}`: it holds half of a character"
+    assert str(caught.value) == f"cannot use `{shown}`: it contains an incomplete character"
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000])

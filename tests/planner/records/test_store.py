@@ -269,7 +269,7 @@ def test_a_record_is_found_by_its_whole_name_and_by_its_beginning_only_where_tha
     with pytest.raises(UsageError, match="no record `c`") as caught:
         records.find_record("c", listed)
     assert caught.value.hint == "name one in full, or add --prefix: cpu"
-    with pytest.raises(UsageError, match="fits 2 records"):
+    with pytest.raises(UsageError, match="matches 2 records"):
         records.find_record("nvidia", listed, prefix=True)
     with pytest.raises(UsageError, match="no record `x`"):
         records.find_record("x", listed, prefix=True)

@@ -191,7 +191,7 @@ def test_a_part_that_was_limited_by_an_unknown_amount_is_taken_at_three_quarters
 def test_a_family_of_gpus_is_refused_with_its_parts_and_a_short_name_of_one_part_is_not():
     told = reason(gpu="h100")
 
-    assert told.startswith("GPU `h100` names several parts; say which one: `h100-pcie-80gb`, `h100-sxm5-80gb`")
+    assert told.startswith("GPU `h100` matches several models; say which one: `h100-pcie-80gb`, `h100-sxm5-80gb`")
     assert prepared(gpu="H100 SXM").cluster.gpu.id == "h100-sxm5-80gb"
 
 

@@ -61,7 +61,7 @@ def test_a_book_without_a_header_moves_whole_and_an_empty_one_takes_its_place(da
     user_book_path().write_text(text, encoding="utf-8")
     with pytest.raises(InputFileError) as caught:
         load_user_book()
-    assert caught.value.hint == "`mpplan prices repair` mends the book"
+    assert caught.value.hint == "`mpplan prices repair` repairs the book"
 
     assert repair_book(write=True).kept == 0
 

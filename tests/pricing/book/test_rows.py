@@ -93,7 +93,7 @@ def test_shipped_rows_hold_every_commitment_but_none_twice():
         ({"date_latest": "2026-13-01"}, "date_latest: expected an ISO date"),
         ({"date_latest": "2025-01-01"}, "date_latest: expected a day not before date_earliest"),
         ({"gpus_per_instance": "0"}, "gpus_per_instance: expected a whole number of at least 1"),
-        ({"source": ""}, "source: expected a text"),
+        ({"source": ""}, "source: expected text"),
     ],
 )
 def test_a_wrong_cell_is_named_with_file_line_and_what_was_expected(book, tmp_path, changes, problem):

@@ -111,7 +111,7 @@ def test_whatever_is_written_is_read_back(row, changes, kept):
     [
         ({"notes": "x" * 140_000}, "notes: expected at most 10000 characters"),
         ({"currency": "usd"}, "currency: expected an ISO 4217 code such as USD"),
-        ({"source": "\x07"}, "source: expected a text"),
+        ({"source": "\x07"}, "source: expected text"),
         ({"price": "1e400", "currency": "EUR"}, "price_per_gpu_h: expected a decimal number above 0"),
         ({"price": "NaN"}, "price_per_gpu_h: expected a decimal number above 0"),
     ],

@@ -61,7 +61,9 @@ def test_what_the_user_says_is_marked_as_given(own):
 
 
 def test_a_gpu_without_a_server_price_needs_one(own):
-    with pytest.raises(InputFileError, match=r"capital\.server_usd_per_gpu: no list price of a server of l4"):
+    with pytest.raises(
+        InputFileError, match=r"capital\.server_usd_per_gpu: no list price is known for a server with the l4"
+    ):
         read_own(own(), find_gpu("l4"))
 
 

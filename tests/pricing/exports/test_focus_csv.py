@@ -156,5 +156,5 @@ def test_an_answer_that_does_not_say_when_it_was_made_is_refused(document):
 def test_a_run_that_outlasts_the_calendar_is_refused(document):
     document["created_at"] = "9999-12-15T00:00:00+00:00"
 
-    with pytest.raises(UsageError, match="a run of 30 days ends after the last day that FOCUS can write"):
+    with pytest.raises(UsageError, match="a run of 30 days ends after the last date that FOCUS can hold"):
         focus_csv.render(document)

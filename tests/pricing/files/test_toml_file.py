@@ -65,7 +65,7 @@ def test_words_texts_amounts_and_days_are_checked(toml):
 
     with pytest.raises(InputFileError, match=r":1: kind: expected one of a, b, found `c`"):
         file.word("kind", ("a", "b"))
-    with pytest.raises(InputFileError, match=r":2: name: expected a text, found `3`"):
+    with pytest.raises(InputFileError, match=r":2: name: expected text, found `3`"):
         file.text_of("name")
     with pytest.raises(InputFileError, match=r":3: fee: expected an amount of at least 0"):
         file.amount("fee")

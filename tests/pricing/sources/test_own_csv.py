@@ -138,7 +138,7 @@ def test_every_line_at_fault_is_named(read):
         read("gpu,price_per_gpu_h\nl4,0\nl4,1\nl4,-1\n")
 
     assert caught.value.message.startswith("mine.csv:2: price_per_gpu_h")
-    assert caught.value.hint == "correct the lines 2, 4, or leave such rows out with --skip-invalid"
+    assert caught.value.hint == "correct lines 2, 4, or leave such rows out with --skip-invalid"
 
 
 def test_amounts_beyond_measure_and_counts_that_are_no_digits_are_refused(read):

@@ -101,7 +101,7 @@ def test_the_newest_stored_answer_not_after_the_day_is_read(row, today):
 
 
 def test_with_nothing_stored_offline_is_an_error(row, today):
-    with pytest.raises(UsageError, match="no answer of acme is stored"):
+    with pytest.raises(UsageError, match="no answer from acme is stored"):
         refresh(a_source([], row), today, offline=True)
 
 

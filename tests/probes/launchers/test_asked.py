@@ -40,7 +40,7 @@ def test_only_known_precisions_and_workloads_reach_a_job_file(probe: Options) ->
         ("slurm", {"partition": "a", "image": "b"}, "slurm does not take --image", "`--partition`"),
         ("slurm", {"partition": "a", "gpu": "l4"}, "slurm does not take --gpu", "`--partition`"),
         ("skypilot", {"gpu": "l4", "qos": "b"}, "skypilot does not take --qos", "`--gpu`"),
-        ("skypilot", {"gpu": "h100"}, "GPU `h100` names several parts", "h100-sxm5-80gb"),
+        ("skypilot", {"gpu": "h100"}, "GPU `h100` matches several models", "h100-sxm5-80gb"),
     ],
 )
 def test_what_is_missing_or_has_no_use_is_said(name: str, given: dict[str, str], error: str, hint: str) -> None:
@@ -65,7 +65,7 @@ def test_counts_out_of_reason_are_refused(count: int) -> None:
 def test_an_unknown_launcher_is_answered_with_those_that_there_are() -> None:
     with pytest.raises(UsageError, match="--recipe: unknown launcher `pbs`") as refused:
         launcher_by_name("pbs")
-    assert refused.value.hint == "one of slurm, skypilot, kubernetes"
+    assert refused.value.hint == "use one of slurm, skypilot, kubernetes"
 
 
 @pytest.mark.parametrize(("text", "minutes"), [("7", "7"), ("7:30", "7.5"), ("0:07:59", "7.98333"), ("0-0:7", "7")])
@@ -73,10 +73,10 @@ def test_a_job_that_would_end_before_its_probe_is_refused(text: str, minutes: st
     settings = {"partition": "gpu", "time": text}
 
     with pytest.raises(
-        UsageError, match=f"would end after {minutes} minutes, and the probe may measure for 8"
+        UsageError, match=f"would end after {minutes} minutes, but the probe may measure for 8"
     ) as error:
         make_job(launcher_by_name("slurm"), Options(device="cuda"), ranks=1, given=settings)
-    assert error.value.hint == "`--time 28` has room for starting it, too; or give the probe less with --budget"
+    assert error.value.hint == "`--time 28` leaves room for starting it, too; or give the probe less time with --budget"
 
 
 @pytest.mark.parametrize("text", ["0", "8", "0:08:00", "1-0", "1-12:30", "2:00:00"])

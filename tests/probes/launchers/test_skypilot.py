@@ -46,7 +46,7 @@ def test_on_cpus_a_task_asks_for_a_cpu_per_process() -> None:
 
 
 def test_a_gpu_without_a_name_in_skypilot_is_refused_with_those_that_have_one() -> None:
-    with pytest.raises(UsageError, match="no name of gtx-1080ti-11gb in SkyPilot is known") as refused:
+    with pytest.raises(UsageError, match="the SkyPilot name of gtx-1080ti-11gb is not known") as refused:
         recipe("skypilot", gpu="gtx-1080ti-11gb")
     assert "h100-sxm5-80gb" in str(refused.value.hint)
 

@@ -53,7 +53,7 @@ def test_a_recipe_whose_product_fails_is_unsupported_with_the_reason() -> None:
 
     support = check_support(replace(recipe_by_id("bf16-pure"), convert=convert), CPU)
 
-    assert support.reason == "a small product failed: RuntimeError: no kernel for this device"
+    assert support.reason == "a small matrix product failed: RuntimeError: no kernel for this device"
 
 
 def test_the_cpu_is_opened_with_its_name_and_memory_and_no_uuid() -> None:

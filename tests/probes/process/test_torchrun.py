@@ -287,7 +287,7 @@ def test_a_rank_that_lost_the_others_says_more_than_torchrun_does() -> None:
 def test_nodes_that_did_not_meet_are_said_with_the_time_waited() -> None:
     options = replace(ASKED, nnodes=4, rdzv_endpoint="node01:29500")
 
-    with pytest.raises(CannotMeasureError, match="fewer than 4 nodes came to node01:29500 within 600 s"):
+    with pytest.raises(CannotMeasureError, match="fewer than 4 nodes joined at node01:29500 within 600 s"):
         check_rendezvous("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", options)
     with pytest.raises(CannotMeasureError, match="nothing answers at node01:29500"):
         check_rendezvous("RendezvousConnectionError: The connection has failed", options)

@@ -107,5 +107,5 @@ def test_torchrun_says_where_a_process_is() -> None:
 def test_nodes_with_unequal_numbers_of_ranks_are_refused() -> None:
     environment = {"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "4"}
 
-    with pytest.raises(UsageError, match="6 ranks with 4 on this node: every node must have as many"):
+    with pytest.raises(UsageError, match="6 ranks with 4 on this node: every node must have the same number"):
         place_from_environment(environment)

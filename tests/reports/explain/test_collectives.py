@@ -34,7 +34,7 @@ def test_what_slows_compute_beside_the_messages_is_a_line_of_its_own():
 
     assert first.label.endswith("among 64 GPUs of 8 NVLink domains")
     assert beside.value == pytest.approx(0.1)
-    assert beside.label.startswith("Compute that is slowed")
+    assert beside.label.startswith("Slowdown of overlapped compute")
 
 
 @pytest.mark.parametrize(

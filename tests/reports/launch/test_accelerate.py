@@ -167,7 +167,7 @@ def test_images_pairs_and_padding_are_said():
         ("replicas-zero1", "bf16", "shared by all"),
         ("paged-fsdp", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
         ("qlora-context", "bf16", "FSDP1, which shards its 4-bit weights, runs without context"),
-        ("qlora-checkpoints", "bf16", "does not move checkpoints"),
+        ("qlora-checkpoints", "bf16", "does not move activation checkpoints"),
     ],
 )
 def test_what_it_cannot_run_is_refused(name, precision, why):

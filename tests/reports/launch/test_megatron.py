@@ -88,7 +88,7 @@ def test_a_model_is_shared_out_from_the_start_unless_it_would_start_from_other_v
 
 
 def test_a_model_that_one_gpu_has_to_make_and_cannot_hold_is_refused():
-    with pytest.raises(UsageError, match="one GPU has no room for it"):
+    with pytest.raises(UsageError, match="one GPU has no room for that"):
         file_of("megatron", "learned-positions-large")
 
 

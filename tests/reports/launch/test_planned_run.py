@@ -142,8 +142,12 @@ def test_a_gpu_is_named_as_in_a_question(name) -> None:
 @pytest.mark.parametrize(
     ("flags", "why", "hint"),
     [
-        ({"gpu": "a100"}, "--gpu: the answer has no plan of `a100`", "one of h100-sxm5-80gb"),
-        ({"precision": "fp7"}, "--precision: the answer has no plan of `fp7`", "one of fp32, tf32, fp16, bf16, fp8"),
+        ({"gpu": "a100"}, "--gpu: the answer has no plan of `a100`", "use one of h100-sxm5-80gb"),
+        (
+            {"precision": "fp7"},
+            "--precision: the answer has no plan of `fp7`",
+            "use one of fp32, tf32, fp16, bf16, fp8",
+        ),
     ],
 )
 def test_a_flag_that_names_no_plan_is_wrong_usage(flags, why, hint) -> None:

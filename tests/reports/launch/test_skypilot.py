@@ -25,9 +25,9 @@ def test_gpus_of_amd_get_pytorchs_build_for_rocm() -> None:
 
     assert task["resources"]["accelerators"] == "MI300X:8"
     assert "pip install --quiet torch --index-url https://download.pytorch.org/whl/rocm" in task["setup"]
-    assert any("RunPod and Shadeform, join no nodes" in note for note in made.notes)
+    assert any("do not connect nodes" in note for note in made.notes)
     assert "pip install --quiet torch\n" in yaml_of("skypilot", "dense")["setup"]
-    assert not any("join no nodes" in note for note in file_of("skypilot", "spot").notes)
+    assert not any("connect nodes" in note for note in file_of("skypilot", "spot").notes)
 
 
 def test_a_name_that_means_another_board_on_one_cloud_is_told() -> None:

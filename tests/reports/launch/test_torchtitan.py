@@ -92,10 +92,10 @@ def test_checkpointing_is_full_by_operation_or_every_nth_layer():
     ("name", "precision", "why"),
     [
         ("dense-zero1", "bf16", "no ZeRO stage 1"),
-        ("tensor-ddp", "bf16", "data parallel alone"),
-        ("offload-one-fsdp", "bf16", "over several ranks"),
+        ("tensor-ddp", "bf16", "no parallelism other than data parallelism"),
+        ("offload-one-fsdp", "bf16", "needs several ranks"),
         ("dense-fsdp", "fp16", "no loss scaling"),
-        ("muon-fsdp", "bf16", "AdamW only"),
+        ("muon-fsdp", "bf16", "only AdamW"),
         ("own-shape", "bf16", "does not include the model"),
         ("pipeline-qwen", "bf16", "no pipeline|no ZeRO stage 1"),
         ("fp8-delayed-fsdp", "fp8", "no other recipe"),

@@ -148,7 +148,7 @@ def test_an_own_hour_without_its_electricity_is_a_lower_bound_and_so_is_where_ow
     assert said(view_of(never).hero.setting).endswith(
         "costs ≥ $1.90 without its electricity, a rented one $2.50: owning costs more at any utilisation."
     )
-    assert "每小时 ≥ 1.90 美元（不含电费），租用 2.50 美元：利用率至少要达到 60% 自有才更省" in said(
+    assert "每小时 ≥ 1.90 美元（不含电费），租用 2.50 美元：盈亏平衡的利用率至少为 60%" in said(
         view_of(document, "zh").hero.setting
     )
 
@@ -361,7 +361,7 @@ def test_the_trust_line_names_the_kind_of_evidence(kind, expected):
 
 
 @pytest.mark.parametrize(
-    ("lang", "expected"), [("en", "Speeds adjusted to 3 of your own runs"), ("zh", "速度按 3 次自己的训练校正")]
+    ("lang", "expected"), [("en", "Speeds adjusted to 3 of your own runs"), ("zh", "速度已按 3 次自己的训练调整")]
 )
 def test_the_trust_line_names_own_runs_that_taught_speeds_and_leads_to_what_they_taught(lang, expected):
     calibration = {"name": "x.json", "source": "x.csv", "runs": 3, "gpus": [], "learned": []}

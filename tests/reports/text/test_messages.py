@@ -111,7 +111,9 @@ def test_what_would_narrow_a_term_is_worded():
 
 
 NAMES = re.compile(
-    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|kgCO2e|CO2e|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|PUE|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|DeepEP|all-to-all|TensorBoard|W&B|chunked|fused)\b"
+    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|kgCO2e|CO2e|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|PUE|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|DeepEP|all-to-all|TensorBoard|W&B|chunked|fused"
+    r"|MiB|FP32|FP16|BF16|ZeRO|AdamW|GPT-3|Llama|Hugging Face|Liger|logits|channels-last|nat|torch|Python"
+    r"|PowerShell|UTF-8|mpplan)\b"
 )
 
 
@@ -244,7 +246,7 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "of memory with a probability of less than 1%",
             "T4：加上 --loss fused，在同样的 GPU 上需 2 天（为所选方案时间的 50%），显存不足的概率为 1% 以下",
         ),
-        (Message.of("why.too_big", over_gib=1303.12), "1,303.1 GiB too much", "显存多出 1,303.1 GiB"),
+        (Message.of("why.too_big", over_gib=1303.12), "1,303.1 GiB too much", "显存超出 1,303.1 GiB"),
         (
             Message.of("why.too_risky", risk=0.236),
             "runs out of memory with a probability of 24%",

@@ -21,7 +21,7 @@ def test_what_is_unknown_is_quiet_and_has_no_rank():
 
 
 def test_a_count_has_separators_and_sorts_as_a_number():
-    assert count_cell(16_384) == Cell(text="16,384", sort=16_384.0)
+    assert count_cell(16_384) == count_cell(16_384.0) == Cell(text="16,384", sort=16_384.0)
 
 
 @pytest.mark.parametrize(

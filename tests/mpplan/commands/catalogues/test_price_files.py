@@ -97,8 +97,8 @@ def test_check_names_every_bad_line_and_how_to_mend_the_book(run):
     assert done.code == 3
     assert done.out.count("expected 15 cells, found 1") == 20
     assert "and 10 more" in done.out
-    assert "hint: correct the lines 3, 4, 5" in done.err
-    assert "… (30), or `mpplan prices repair` mends the book" in done.err
+    assert "hint: correct lines 3, 4, 5" in done.err
+    assert "… (30), or `mpplan prices repair` repairs the book" in done.err
     document = json.loads(run("prices", "check", *AS_OF, "--json").out)
     assert (document["bad_lines_total"], len(document["bad_lines"])) == (30, 20)
 

@@ -232,7 +232,7 @@ def test_a_refresh_without_an_answer_keeps_the_book_and_says_so(run, monkeypatch
 
 
 def test_a_refresh_offline_without_a_stored_answer_says_so(run):
-    assert "no answer of azure is stored" in run("prices", "refresh", "--source", "azure", "--offline").err
+    assert "no answer from azure is stored" in run("prices", "refresh", "--source", "azure", "--offline").err
 
 
 @pytest.mark.parametrize(

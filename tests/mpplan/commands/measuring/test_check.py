@@ -69,7 +69,7 @@ def test_with_strict_a_record_that_is_not_to_be_trusted_is_exit_6(run, home) -> 
     result = run("check", str(path), "--strict")
 
     assert result.code == 6
-    assert "hint: close what else runs" in result.err
+    assert "hint: close everything else that runs" in result.err
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_is_only_damaged_is_not_blamed_on_other_work_and_what_is_packed_is_
     result = run("check", "cut.jsonl.gz")
 
     assert "→ `gzip -dc cut.jsonl.gz > cut.jsonl`, then `mpplan probe --resume -o cut.jsonl`" in result.out
-    assert "close what else runs" not in result.out
+    assert "close everything else that runs" not in result.out
 
 
 def test_a_record_of_several_cpu_threads_is_continued_with_as_many(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_what_resuming_would_keep_is_measured_anew(run, home) -> None:
     result = run("check", str(path))
 
     assert "cannot be trusted" in result.out
-    assert f"measure it anew: `mpplan probe -o {home / 'r-again.jsonl'}`" in result.out
+    assert f"measure again: `mpplan probe -o {home / 'r-again.jsonl'}`" in result.out
     assert "--resume" not in result.out
 
 

@@ -43,7 +43,7 @@ def test_what_the_probe_is_asked_goes_into_the_job(run) -> None:
     ("arguments", "error", "hint"),
     [
         (("--recipe", "slurm"), "a recipe for slurm needs a partition", "`sinfo -s` lists them"),
-        (("--recipe", "pbs"), "--recipe: unknown launcher `pbs`", "one of slurm, skypilot, kubernetes"),
+        (("--recipe", "pbs"), "--recipe: unknown launcher `pbs`", "use one of slurm, skypilot, kubernetes"),
         ((*SLURM[1:], "--account", "a\nb"), "--account: `a b` does not fit into a job file", "letters, digits"),
         ((*SLURM[1:], "--image", "a"), "slurm does not take --image", "`--partition`"),
         ((*SLURM[1:], "--resume"), "--recipe measures nothing here, so --resume has no effect", "leave it out"),
@@ -53,7 +53,7 @@ def test_what_the_probe_is_asked_goes_into_the_job(run) -> None:
         ((*SLURM[1:], "--precision", "bf17"), "unknown precision `bf17`", "one of"),
         ((*SLURM[1:], "--budget", "soon"), "--budget: `soon` is not a duration", "90min"),
         ((*SLURM[1:], "-o", "no/such/place"), "cannot write `no/such/place`", "choose another path"),
-        (("--partition", "gpu"), "--partition is for a job file", "`--recipe slurm`"),
+        (("--partition", "gpu"), "--partition only applies to a job file", "`--recipe slurm`"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_to_do(run, arguments, error, hint) -> None:

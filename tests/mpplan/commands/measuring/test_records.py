@@ -137,7 +137,7 @@ def test_a_record_goes_only_where_somebody_says_so(run, store, monkeypatch, answ
     result = run("records", "remove", "one")
 
     assert (result.code, path.exists()) == (code, left)
-    assert ("hint: `--yes` does not ask" in result.err) == (not answer)
+    assert ("hint: `--yes` removes it without asking" in result.err) == (not answer)
     assert "interrupted" not in result.err
     assert ("kept one" in result.err) == (answer == "n\n")
 

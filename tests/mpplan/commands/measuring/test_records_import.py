@@ -112,15 +112,15 @@ def test_a_batch_that_the_log_contradicts_is_a_usage_error(run, home) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((POWER,), 2, "the steps that ran are missing"),
+        ((POWER,), 2, "which does not say which steps ran"),
         (("missing.csv",), 2, "cannot read `missing.csv`"),
-        ((STEPS,), 3, "megatron.log:1: expected the file of a known tool"),
+        ((STEPS,), 3, "megatron.log:1: expected a file of a known tool"),
         ((POWER, "--as", "zeus"), 3, "nvidia-smi.csv:1: start_time: expected a column"),
         ((POWER, "--as", "smi"), 2, "--as: unknown format `smi`"),
-        ((POWER, POWER, "--steps", STEPS), 2, "holds the same as `nvidia-smi.csv`"),
+        ((POWER, POWER, "--steps", STEPS), 2, "has the same content as `nvidia-smi.csv`"),
         ((str(SAMPLES / "zeus.csv"),), 2, "no file says which GPU was measured"),
         ((str(SAMPLES / "zeus.csv"), "--gpu", "h1000"), 2, "unknown GPU `h1000`"),
-        ((str(SAMPLES / "zeus.csv"), "--gpu", "h100-sxm5-80gb", "--steps", STEPS), 2, "does not use it"),
+        ((str(SAMPLES / "zeus.csv"), "--gpu", "h100-sxm5-80gb", "--steps", STEPS), 2, "--steps has no effect on"),
         ((POWER, "--steps", POWER), 3, "expected a log of training steps"),
         ((POWER, "--steps", STEPS, "--gpu", "b200-sxm-180gb"), 3, "expected a file of `b200-sxm-180gb`"),
         ((POWER, "--steps", STEPS, "--utc-offset", "here"), 2, "--utc-offset"),
@@ -196,7 +196,7 @@ def test_a_record_of_training_alone_gives_no_rates_and_the_hint_says_what_it_is_
     result = run(*ASKED, "--records", "r.jsonl")
 
     assert result.code == 3
-    assert "r.jsonl:1: kind: expected kernels or collectives between GPUs, found training alone" in result.err
+    assert "r.jsonl:1: kind: expected kernels or collectives between GPUs, found only training" in result.err
     assert "mpplan calibrate" in result.err
 
 

@@ -53,7 +53,7 @@ def test_torchrun_says_it_better_than_any_flag(monkeypatch: pytest.MonkeyPatch) 
         ({"nnodes": 2, "endpoint": "node01:29500"}, "--nnodes 2 needs --ranks"),
         ({"ranks": 8, "endpoint": "node01"}, "--rdzv-endpoint: expected HOST:PORT, found `node01`"),
         ({"ranks": 8, "endpoint": "node 01:29500"}, "--rdzv-endpoint: expected HOST:PORT"),
-        ({"ranks": 8, "gpu_index": 3}, "--gpu-index is of a single GPU"),
+        ({"ranks": 8, "gpu_index": 3}, "--gpu-index selects a single GPU"),
         ({"ranks": 8, "join": "soon"}, "--join-timeout"),
     ],
 )

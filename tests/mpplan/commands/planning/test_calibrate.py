@@ -215,7 +215,7 @@ def test_what_a_record_of_the_gpu_measured_is_used_and_named(run, file, home):
     used = run("validate", runs, "--calibration", "our-stack.json", "--records", "h200.jsonl", "--json")
     unused = run("validate", runs, "--calibration", "our-stack.json", "--json")
 
-    assert "beside what was measured of the GPUs themselves: h200\n" in result.out
+    assert "in addition to what was measured on the GPUs themselves: h200\n" in result.out
     assert "plan with `mpplan estimate --calibration our-stack.json --records h200.jsonl …`" in result.err
     assert json.loads((home / "our-stack.json").read_text())["records"][0]["record"] == "h200"
     mids = [json.loads(made.out)["runs"][0]["mid"] for made in (used, unused)]
@@ -340,9 +340,11 @@ def test_rows_that_fail_alike_are_told_of_together(run, file):
     odd = [own_run(gpus, 7000.0, gpu="h100") for gpus in (16, 32)]
     result = run("calibrate", file(own_run(8, 7000.0), *odd))
 
-    assert "not learned from: r16, r32: GPU `h100` names several parts; say which one: `h100-pcie-80gb`" in result.err
+    assert (
+        "not learned from: r16, r32: GPU `h100` matches several models; say which one: `h100-pcie-80gb`" in result.err
+    )
     alone = run("calibrate", file(*odd))
-    assert "no run can be learned from: r16 and 1 row more: GPU `h100` names several parts" in alone.err
+    assert "no run can be learned from: r16 and 1 row more: GPU `h100` matches several models" in alone.err
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "fast", "", "OOM"])

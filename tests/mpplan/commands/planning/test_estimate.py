@@ -248,7 +248,12 @@ BAD = {
     "an unknown form": ((*SMALL, "--format", "htm"), 2, "htm", "html"),
     "two forms": ((*SMALL, "--json", "--format", "csv"), 2, "both set the format of stdout", ""),
     "a report in no directory": ((*SMALL, "--report", "none/plan.html"), 2, "none/plan.html", "another path"),
-    "a report of no form": ((*SMALL, "--report", "plan.xlsx"), 2, "--report: no report is written as `.xlsx`", ".html"),
+    "a report of no form": (
+        (*SMALL, "--report", "plan.xlsx"),
+        2,
+        "--report: a report cannot be written as `.xlsx`",
+        ".html",
+    ),
     "a report that is a directory": ((*SMALL, "--report", "."), 2, "it is a directory", "another path"),
     "a limit that is no number": ((*SMALL, "--max-cost", "cheap"), 2, "--max-cost", ""),
     "a price of nothing": ((*UNPRICED, "--price", "0"), 2, "--price", ""),

@@ -119,7 +119,7 @@ BAD_LAUNCH = {
     "an unknown framework": (("--launch", "megatrn"), "unknown framework `megatrn`", "did you mean `megatron`?"),
     "two kinds of file": (("--launch", "megatron", "--format", "focus"), "two different files", "ask for one"),
     "a GPU that is not there": (("--launch", "megatron", "--gpu", "b200"), "--gpu: the answer has no plan of `b200`",
-                                "one of h100-sxm5-80gb"),
+                                "use one of h100-sxm5-80gb"),
     "a model that it has not": (("--launch", "torchtitan"), "does not include the model", "takes it as it is"),
 }  # fmt: skip
 

@@ -94,7 +94,7 @@ def test_a_page_that_is_written_keeps_no_colour(run, plan, home):
         (("plan.json", "--logo", "nothing.png"), 2, "--logo: cannot read"),
         (("plan.json", "-o", "no/such/folder/plan.html"), 2, "cannot write"),
         (("plan.json", "-o", "."), 2, "cannot write"),
-        (("plan.json", "-o", "plan.xlsx"), 2, "--output: no report is written as `.xlsx`"),
+        (("plan.json", "-o", "plan.xlsx"), 2, "--output: a report cannot be written as `.xlsx`"),
         (("-", "-"), 2, "both answers would be read from stdin"),
         (("broken.json",), 3, "broken.json:1: not JSON"),
         (("other.json",), 3, "schema: expected `mpplan.estimate/2`, found `mpplan.verify/1`"),

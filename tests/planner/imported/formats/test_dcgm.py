@@ -45,7 +45,7 @@ def test_the_labels_of_hosts_and_boards_stay_in_the_file() -> None:
         ('{"data": {"result": [{"metric": {"__name__": "DCGM_FI_DEV_POWER_USAGE"}, "values": [[1]]}]}}', "values[0]"),
         ('{"data": {"result": 3}, "DCGM_FI_DEV_POWER_USAGE": 1}', "data.result"),
         ('DCGM_FI_DEV_POWER_USAGE{gpu="0"} 600 1795168800000\nDCGM_FI_DEV_POWER_USAGE{gpu="0"} 600 1795168700000\n',
-         "after that of the sample before"),
+         "later than that of the previous sample"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_refused(text: str, what: str) -> None:

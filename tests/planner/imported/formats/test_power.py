@@ -31,7 +31,7 @@ def test_without_times_all_samples_count_and_the_doubt_says_so() -> None:
 
 
 def test_a_log_with_a_zone_is_laid_beside_one_without_by_the_offset_alone() -> None:
-    with pytest.raises(UsageError, match="have no zone") as caught:
+    with pytest.raises(UsageError, match="have no time zone") as caught:
         reading(sample("nvidia-smi.csv"), context_of("steps.jsonl"))
     assert "--utc-offset" in str(caught.value.hint)
 
@@ -41,7 +41,7 @@ def test_a_log_with_a_zone_is_laid_beside_one_without_by_the_offset_alone() -> N
 
 
 def test_steps_of_another_hour_hold_no_samples_and_are_refused() -> None:
-    with pytest.raises(InputFileError, match=r"5 samples of each GPU or more within the steps \(.* UTC\), found 0"):
+    with pytest.raises(InputFileError, match=r"at least 5 samples per GPU within the steps \(.* UTC\), found 0"):
         reading(sample("nvidia-smi.csv"), context_of("steps.jsonl", utc_offset_s=-3600.0))
 
 

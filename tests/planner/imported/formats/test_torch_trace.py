@@ -116,7 +116,7 @@ def test_what_is_not_known_for_sure_is_no_point(
     trace = Trace()
     trace.call(name, dims, types, [(kernel, 5e-6)])
 
-    with pytest.raises(InputFileError, match="expected products or attention with their shapes"):
+    with pytest.raises(InputFileError, match="expected matrix products or attention with their shapes"):
         read(trace)
 
 
@@ -179,7 +179,7 @@ def test_the_time_that_is_in_no_point_is_told_with_the_longest_names() -> None:
 
 
 def test_a_real_trace_of_a_cpu_holds_no_kernels_and_is_refused() -> None:
-    with pytest.raises(InputFileError, match=r"torch-cpu\.trace\.json\.gz:1: traceEvents: expected kernels of a GPU"):
+    with pytest.raises(InputFileError, match=r"torch-cpu\.trace\.json\.gz:1: traceEvents: expected GPU kernels"):
         reading(sample("torch-cpu.trace.json.gz"))
 
 
@@ -198,7 +198,7 @@ def test_the_operators_of_a_real_trace_stand_as_those_of_the_tests() -> None:
     ("text", "what"),
     [
         ('{"traceEvents": 3}', "traceEvents: expected a list"),
-        ('{"traceEvents": []}', "expected kernels of a GPU, found none"),
+        ('{"traceEvents": []}', "expected GPU kernels, found none"),
         ('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": -1}]}', "traceEvents[0].dur"),
         ('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "dur": 1}]}', "traceEvents[0].ts"),
         ('{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 1, "dur": NaN}]}', "finite"),

@@ -44,7 +44,7 @@ def test_windows_shorter_than_the_counter_are_left_out() -> None:
         ("start_time,window_name,elapsed_time,gpu0_energy\n1,step,1\n", "f:2: expected 4 cells"),
         ("start_time,window_name,gpu0_energy\n1,step,5\n", "f:1: elapsed_time: expected a column"),
         ("start_time,window_name,elapsed_time,cpu_energy\n1,step,1,1\n", "f:1: gpu0_energy: expected a column"),
-        ("start_time,window_name,elapsed_time,gpu0_energy\n1,step,1,0\n", "f:1: expected windows with the energy"),
+        ("start_time,window_name,elapsed_time,gpu0_energy\n1,step,1,0\n", "f:1: expected windows with GPU energy"),
         ('{"time": 1, "gpu_energy": {}}', "f:1: gpu_energy"),
         ('{"time": -1, "gpu_energy": {"0": 1}}', "f:1: elapsed_time"),
         ('{"time": 1, "gpu_energy": {"0": 1}}\n{"time": 1, "gpu_energy": 3}', "f:2: gpu_energy"),
@@ -83,7 +83,7 @@ def test_what_codecarbon_says_of_the_place_and_the_project_stays_in_its_file() -
 @pytest.mark.parametrize(
     ("file", "old", "new", "what"),
     [
-        ("emissions-cpu.csv", "", "", "runs with energy of GPUs, found 0"),  # a real run without a GPU
+        ("emissions-cpu.csv", "", "", "runs with GPU energy, found 0"),  # a real run without a GPU
         ("emissions.csv", ",9.2,", ",nan,", "emissions.csv:2: gpu_energy"),
         ("emissions.csv", ",3600.0,", ",0.0,", "emissions.csv:2: duration: expected a number above 0"),
         ("emissions.csv", "EPYC 9654,16,", "EPYC 9654,1.5,", "gpu_count: expected a whole number"),

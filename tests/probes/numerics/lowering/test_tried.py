@@ -50,7 +50,7 @@ def test_scales_that_a_kernel_reads_from_the_wrong_place_are_seen(monkeypatch):
     mode, why = HOPPER.mode_of(BLOCKWISE)
 
     assert mode == "emulated"
-    assert why.startswith("a small product on its own units is off by")
+    assert why.startswith("a small matrix product on its own units is off by")
 
 
 def test_a_product_that_is_not_there_is_emulated_and_says_why(monkeypatch):

@@ -8,7 +8,7 @@ from planner.question.asked import SOURCES, InputValue
 from planner.question.inputs import INPUTS
 from reports.document.facts import Facts
 from reports.page.build import build, checked
-from reports.sections.evidence.basis import assumptions, gap_cell, question, reading
+from reports.sections.evidence.basis import assumptions, gap_cell, input_label, question, reading
 from reports.text.language import LANGUAGES, words_for
 from tests.reports import sample
 
@@ -68,3 +68,11 @@ def test_the_high_end_is_explained_by_the_name_that_the_answer_gives_it(budget, 
     assert section is not None
 
     assert section.blocks[0].pairs[1][0] == term
+
+
+@pytest.mark.parametrize(
+    ("lang", "label"),
+    [("en", "Price per GPU-hour, $: H100 SXM5 80\u00a0GB"), ("zh", "每 GPU 小时价格，美元：H100 SXM5 80\u00a0GB")],
+)
+def test_the_price_of_one_of_several_gpus_is_labelled_with_the_gpu(lang, label):
+    assert input_label("price h100-sxm5-80gb", words_for(lang)) == label
