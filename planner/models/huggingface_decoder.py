@@ -37,6 +37,14 @@ def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
 
 
+def heads_alone(config: ConfigJson, hidden: int) -> dict[str, int]:
+    """Heads of a family whose classes in transformers ignore keys for the size of a head and for grouped queries."""
+    ignored = ("head_dim", "num_key_value_heads", "num_kv_heads")
+    return heads_of(
+        ConfigJson(config.file, {key: value for key, value in config.values.items() if key not in ignored}), hidden
+    )
+
+
 def _full_every(layer_types: tuple[str, ...]) -> int | None:
     """The period n such that every n-th layer has full attention; None if no layer has.
 

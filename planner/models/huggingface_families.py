@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from planner.models import huggingface_encoders as encoders
 from planner.models import huggingface_hybrids as hybrids
 from planner.models import huggingface_mixtures as mixtures
-from planner.models.huggingface_decoder import decoder, heads_of, window_of
+from planner.models.huggingface_decoder import decoder, heads_alone, window_of
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -77,39 +78,26 @@ def _gpt2(config: ConfigJson) -> ModelShape:
         tied_embeddings=config.flag("tie_word_embeddings", True),
         learned_positions=positions,
         biases=True,
-        **(heads_of(config, hidden) | ({"kv_heads": 1} if config.flag("multi_query", False) else {})),
+        **(heads_alone(config, hidden) | ({"kv_heads": 1} if config.flag("multi_query", False) else {})),
     )
 
 
 def _gptj(config: ConfigJson) -> ModelShape:
     hidden = config.count("n_embd")
-    return decoder(config, ffn_hidden=config.opt_count("n_inner") or 4 * hidden, gated_mlp=False)
+    ffn, layers, vocab = config.opt_count("n_inner") or 4 * hidden, config.count("n_layer"), config.count("vocab_size")
+    return decoder(
+        config,
+        ffn_hidden=ffn,
+        gated_mlp=False,
+        # a norm in each layer, biases in the feed-forward blocks and in the output layer, and the last norm
+        other_params=layers * (3 * hidden + ffn) + 2 * hidden + vocab,
+        **heads_alone(config, hidden),
+    )
 
 
 def _gpt_neox(config: ConfigJson) -> ModelShape:
-    return decoder(config, gated_mlp=False, biases=config.flag("attention_bias", True))
-
-
-def _bert(config: ConfigJson) -> ModelShape:
-    positions = config.count("max_position_embeddings")
-    return decoder(
-        config,
-        kind="encoder",
-        head_ratio=0.15,  # masked language modelling (arXiv 1810.04805)
-        gated_mlp=False,
-        context=min(positions, 512),  # RoBERTa's table has two unused rows
-        tied_embeddings=config.flag("tie_word_embeddings", True),
-        learned_positions=positions,
-        biases=True,
-    )
-
-
-def _distilbert(config: ConfigJson) -> ModelShape:
-    names = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
-             "intermediate_size": "hidden_dim"}  # fmt: skip
-    return _bert(
-        ConfigJson(config.file, dict(config.values) | {name: config.count(own) for name, own in names.items()})
-    )
+    heads = heads_alone(config, config.count("hidden_size"))
+    return decoder(config, gated_mlp=False, biases=config.flag("attention_bias", True), **heads)
 
 
 def _opt(config: ConfigJson) -> ModelShape:
@@ -124,6 +112,7 @@ def _opt(config: ConfigJson) -> ModelShape:
         tied_embeddings=config.flag("tie_word_embeddings", True),
         learned_positions=positions + 2,  # the table has two rows for padding
         biases=config.flag("enable_bias", True),
+        **heads_alone(config, hidden),
     )
 
 
@@ -136,13 +125,13 @@ def _bloom(config: ConfigJson) -> ModelShape:
         context=config.opt_count("seq_length") or 2048,
         tied_embeddings=config.flag("tie_word_embeddings", True),
         biases=True,
-        **heads_of(config, hidden),
+        **heads_alone(config, hidden),
     )
 
 
 def _mpt(config: ConfigJson) -> ModelShape:
     hidden, longest, attention = config.count("d_model"), config.count("max_seq_len"), config.inner("attn_config")
-    heads = heads_of(config, hidden)
+    heads = heads_alone(config, hidden)
     if attention.text("attn_type") == "multiquery_attention":
         heads["kv_heads"] = 1
     elif attention.opt_count("kv_n_heads"):
@@ -162,7 +151,7 @@ def _mpt(config: ConfigJson) -> ModelShape:
 
 def _falcon(config: ConfigJson) -> ModelShape:
     hidden = config.count("hidden_size")
-    heads = heads_of(config, hidden)
+    heads = heads_alone(config, hidden)
     if config.flag("new_decoder_architecture", False):
         heads["kv_heads"] = config.opt_count("num_kv_heads", "n_head_kv") or heads["heads"]
     else:
@@ -198,16 +187,24 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "gptj": _gptj,
     "gpt_neox": _gpt_neox,
     "gpt_oss": mixtures.gpt_oss,
-    "bert": _bert,
-    "roberta": _bert,
-    "camembert": _bert,
-    "xlm-roberta": _bert,
-    "distilbert": _distilbert,
+    "bert": encoders.bert,
+    "roberta": encoders.bert,
+    "camembert": encoders.bert,
+    "xlm-roberta": encoders.bert,
+    "modernbert": encoders.modernbert,
+    "t5": encoders.t5,
+    "mt5": encoders.t5,
+    "umt5": encoders.umt5,
+    "distilbert": encoders.distilbert,
     "opt": _opt,
     "bloom": _bloom,
     "mpt": _mpt,
     "falcon": _falcon,
     "falcon_h1": hybrids.falcon_h1,
+    "jamba": hybrids.jamba,
+    "kimi_linear": hybrids.kimi_linear,
+    "lfm2": hybrids.lfm2,
+    "lfm2_moe": hybrids.lfm2_moe,
     "bamba": hybrids.bamba,
     "gemma": _gemma,
     "gemma2": _gemma2,

@@ -124,18 +124,20 @@ def ernie(config: ConfigJson) -> ModelShape:
     )
 
 
+def latent_of(config: ConfigJson) -> dict[str, Any]:
+    """Latent attention with DeepSeek's key names."""
+    rope, heads = config.count("qk_rope_head_dim"), config.count("num_attention_heads")
+    return {
+        "heads": heads,
+        "kv_heads": heads,
+        "head_dim": config.count("qk_nope_head_dim") + rope,
+        "q_lora_rank": config.opt_count("q_lora_rank"),
+        "kv_lora_rank": config.count("kv_lora_rank"),
+        "rope_head_dim": rope,
+        "v_head_dim": config.count("v_head_dim"),
+    }
+
+
 def deepseek(config: ConfigJson) -> ModelShape:
     """DeepSeek: latent attention, shared experts, leading dense layers, and routing within groups of experts."""
-    rope = config.count("qk_rope_head_dim")
-    heads = config.count("num_attention_heads")
-    return decoder(
-        config,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=config.count("qk_nope_head_dim") + rope,
-        q_lora_rank=config.opt_count("q_lora_rank"),
-        kv_lora_rank=config.count("kv_lora_rank"),
-        rope_head_dim=rope,
-        v_head_dim=config.count("v_head_dim"),
-        **_after_dense_layers(config),
-    )
+    return decoder(config, **latent_of(config), **_after_dense_layers(config))
