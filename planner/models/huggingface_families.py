@@ -13,7 +13,7 @@ from typing import Any
 from planner.models import huggingface_encoders as encoders
 from planner.models import huggingface_hybrids as hybrids
 from planner.models import huggingface_mixtures as mixtures
-from planner.models.huggingface_decoder import decoder, heads_alone, window_of
+from planner.models.huggingface_decoder import decoder, heads_alone, window_after_first_layers, window_of
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -27,7 +27,7 @@ def _mistral(config: ConfigJson) -> ModelShape:
 
 
 def _qwen(config: ConfigJson) -> ModelShape:
-    return decoder(config, **(window_of(config) if config.flag("use_sliding_window", False) else {}))
+    return decoder(config, **window_after_first_layers(config))
 
 
 def _gemma(config: ConfigJson) -> ModelShape:

@@ -176,9 +176,9 @@ class LinearAttention:
     def vector_params(self) -> float:
         """Parameters of convolution (with bias), three numbers per value head and the norm; small, but counted.
 
-        Mamba-1 has a decay for each channel and number of its state.
+        Mamba-1 has two numbers per channel, and a decay for each channel and number of its state.
         """
         convolved = self.inner + self.keys_of_input
         decays = self.inner * self.key_dim if self.step_rank else 0
-        numbers = 3.0 * self.value_heads if self.scans else 0.0
+        numbers = (2.0 if self.step_rank else 3.0) * self.value_heads * self.scans
         return convolved * (self.convolution + 1.0) + numbers + decays + self.gated_norm * self.inner

@@ -118,6 +118,7 @@ class ModelShape:
             self, layers=self.layers + more, head_ratio=self.head_ratio * (1 + self.mtp_layers), mtp_unrolled=more,
             attention_layers=None if self.attention_layers is None else self.attention_layers + more,
             ffn_layers=None if self.ffn_layers is None else self.ffn_layers + more,
+            other_params=None if self.other_params is None else self.other_params + 2 * more * self.hidden,
         )  # fmt: skip
 
     @property

@@ -242,6 +242,8 @@ class Parts:
             return whole
         near = window - window**2 / (2 * seq) if causal else min(seq, 2.0 * window)
         share = 1 / m.global_attention_every if m.global_attention_every > 1 else 0.0
+        if m.global_attention_layers is not None:
+            share = min(m.global_attention_layers / max(sum(kind.attends for kind in self.layers), 1), 1)
         return share * whole + (1 - share) * near
 
     # -- seconds of one layer

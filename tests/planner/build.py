@@ -179,6 +179,8 @@ def shapes(draw: st.DrawFn) -> ModelShape:
         learned_positions=draw(st.sampled_from((0, 2048))),
         sliding_window=draw(st.sampled_from((None, None, 512))),
         global_attention_every=draw(st.sampled_from((1, 2))),
+        global_attention_layers=draw(st.sampled_from((None, None, 0, 1))),
+        dropout=draw(st.sampled_from((None, False))),
     )
     if draw(st.booleans()):
         model = replace(

@@ -371,7 +371,8 @@ def test_what_transformers_5_writes_of_every_family_can_be_read():
         config = transformers.CONFIG_MAPPING[family](**IMPOSSIBLE.get(family, {}))
         layers = getattr(config, "num_hidden_layers", None) or getattr(config, "n_layer", None) or config.n_layers
         shape = shape_from_config(json.dumps(config.to_dict()), "c.json")
-        assert shape.layers == (-(-layers // 2) if family == "nemotron_h" else layers)
+        further = config.num_decoder_layers if family in ("t5", "mt5", "umt5") else 0
+        assert shape.layers == (-(-layers // 2) if family == "nemotron_h" else layers + further)
 
 
 IMPOSSIBLE = {
@@ -436,6 +437,63 @@ def test_a_shape_has_as_many_parameters_as_the_model_that_transformers_builds(fa
 
     # all but norms, and the biases of a few
     assert shape.params_total == pytest.approx(sum(p.numel() for p in built.parameters()), rel=0.001)
+
+
+MULTI_HEAD = {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 5000}
+"""Keys that these families' classes keep in the file and do not read, but for the first and the last."""
+EXACT: dict[str, dict[str, object]] = {
+    "modernbert": SMALL | {"num_hidden_layers": 7, "attention_bias": True, "mlp_bias": True, "norm_bias": True},
+    "t5": {"d_model": 512, "d_kv": 48, "d_ff": 700, "num_layers": 3, "num_decoder_layers": 4, "num_heads": 8},
+    "umt5": {"d_model": 512, "d_kv": 48, "d_ff": 700, "num_layers": 3, "num_decoder_layers": 4, "num_heads": 8},
+    "lfm2": {key: value for key, value in SMALL.items() if key != "head_dim"} | {
+        "layer_types": ["conv", "full_attention"] * 2, "conv_bias": True,
+    },
+    "lfm2_moe": SMALL | {
+        "layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 256,
+    },
+    "jamba": SMALL | {
+        "num_hidden_layers": 7, "attn_layer_period": 3, "attn_layer_offset": 1, "expert_layer_period": 3,
+        "num_experts": 4, "mamba_proj_bias": True,
+    },
+    "kimi_linear": SMALL | {
+        "num_hidden_layers": 9, "kv_lora_rank": 64, "q_lora_rank": 96, "qk_rope_head_dim": 32, "qk_nope_head_dim": 64,
+        "v_head_dim": 48, "linear_num_heads": 4, "linear_head_dim": 32, "num_local_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 256, "attention_bias": True,
+    },
+    "gptj": MULTI_HEAD | {"n_embd": 512, "n_layer": 4, "n_head": 8, "rotary_dim": 64},
+}  # fmt: skip
+SAME_HEADS: dict[str, dict[str, object]] = {
+    "gpt2": {"n_embd": 512, "n_layer": 4, "n_head": 8}, "gpt_neox": SMALL, "opt": SMALL | {"word_embed_proj_dim": 512},
+    "gpt_bigcode": {"n_embd": 512, "n_layer": 4, "n_head": 8, "multi_query": False},
+    "bloom": {"hidden_size": 512, "n_layer": 4, "n_head": 8}, "mpt": {"d_model": 512, "n_heads": 8, "n_layers": 4},
+}  # fmt: skip
+
+
+def _built(family: str, values: dict[str, object]) -> tuple[float, ModelShape]:
+    """Parameters of the model that transformers builds, and the shape of its file."""
+    transformers, torch = pytest.importorskip("transformers", minversion="5.0"), pytest.importorskip("torch")
+    config = transformers.CONFIG_MAPPING[family](**values)
+    kinds = (transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForMaskedLM, transformers.AutoModelForCausalLM)
+    auto = next(kind for kind in kinds if type(config) in kind._model_mapping)
+    with torch.device("meta"):
+        built = auto.from_config(config)
+    shape = shape_from_config(json.dumps(config.to_dict()), "c.json")
+    return sum(p.numel() for p in built.parameters()), shape
+
+
+@pytest.mark.parametrize("family", EXACT)
+def test_norms_and_biases_of_later_families_are_counted_one_by_one(family):
+    params, shape = _built(family, EXACT[family])
+
+    assert shape.params_total == pytest.approx(params, rel=1e-12)
+
+
+@pytest.mark.parametrize("family", SAME_HEADS)
+def test_a_key_that_a_familys_class_does_not_read_changes_no_parameters(family):
+    params, shape = _built(family, {**SAME_HEADS[family], **MULTI_HEAD})
+
+    assert shape.params_total == pytest.approx(params, rel=0.001)
 
 
 @pytest.mark.parametrize(
