@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.models.huggingface_decoder import decoder, heads_alone
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
 BERT_CONTEXT = 512
-"""Length of the sequences with which BERT and T5 were trained (arXiv 1810.04805, section A.2; 1910.10683, 3.1.2)."""
+"""Longest sequences in the training of BERT and of T5 (arXiv 1810.04805, section A.2; 1910.10683, section 3.1.2)."""
 MODERNBERT_CONTEXT = 1024
-"""Length of the sequences in the first 1.7 of ModernBERT's 2 trillion tokens (arXiv 2412.13663, section 2.2.2)."""
+"""Length of the sequences in the first 1.7 of ModernBERT's 2 trillion tokens (arXiv 2412.13663, section 2.2)."""
 
 
 def bert(config: ConfigJson) -> ModelShape:
@@ -57,7 +59,7 @@ def modernbert(config: ConfigJson) -> ModelShape:
     return decoder(
         config,
         kind="encoder",
-        head_ratio=0.3,  # share of masked tokens (arXiv 2412.13663, section 2.2.1)
+        head_ratio=0.3,  # share of masked tokens (arXiv 2412.13663, section 2.2)
         context=min(config.count("max_position_embeddings"), MODERNBERT_CONTEXT),
         tied_embeddings=config.flag("tie_word_embeddings", True),
         sliding_window=max(1, config.count("local_attention") // 2),  # to each side
@@ -66,6 +68,11 @@ def modernbert(config: ConfigJson) -> ModelShape:
         other_params=norms + biases + head + output_bias,
         **heads_alone(config, hidden),
     )
+
+
+def modernbert_decoder(config: ConfigJson) -> ModelShape:
+    """ModernBERT as a decoder: the same layers, which see only what is before them."""
+    return replace(modernbert(config), kind="decoder", head_ratio=1.0)
 
 
 def _drops(config: ConfigJson, *keys: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from planner.models import huggingface_encoders as encoders
 from planner.models import huggingface_hybrids as hybrids
 from planner.models import huggingface_mixtures as mixtures
-from planner.models.huggingface_decoder import decoder, heads_alone, window_after_first_layers, window_of
+from planner.models.huggingface_decoder import decoder, heads_alone, heads_of, window_after_first_layers, window_of
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -52,6 +52,31 @@ def _olmo3(config: ConfigJson) -> ModelShape:
 
 def _cohere(config: ConfigJson) -> ModelShape:
     return decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True))
+
+
+def _cohere2(config: ConfigJson) -> ModelShape:
+    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
+    heads = heads_of(config, hidden)
+    biases = (heads["heads"] + 2 * heads["kv_heads"]) * heads["head_dim"] + hidden
+    return decoder(
+        config,
+        tied_embeddings=config.flag("tie_word_embeddings", True),
+        # one norm in each layer, and the last one
+        other_params=(layers + 1) * hidden + layers * biases * config.flag("attention_bias", False),
+        **heads,
+        **window_of(config, global_every=4),
+    )
+
+
+def _stablelm(config: ConfigJson) -> ModelShape:
+    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
+    own_keys = {key: value for key, value in config.values.items() if key != "head_dim"}  # its class ignores this one
+    heads = heads_of(ConfigJson(config.file, own_keys), hidden)
+    queries, keys = (heads[name] * heads["head_dim"] for name in ("heads", "kv_heads"))
+    norms = (1 if config.flag("use_parallel_residual", False) else 2) * 2 * hidden
+    norms += (queries + keys) * config.flag("qk_layernorm", False)
+    biases = (queries + 2 * keys) * config.flag("use_qkv_bias", False)
+    return decoder(config, other_params=layers * (norms + biases) + 2 * hidden, **heads)
 
 
 def _phi(config: ConfigJson) -> ModelShape:
@@ -171,6 +196,8 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "llama": _llama,
     "llama4_text": mixtures.llama4,
     "mistral": _mistral,
+    "ministral": _mistral,
+    "ministral3": _mistral,
     "mixtral": mixtures.mixtral,
     "qwen2": _qwen,
     "qwen2_moe": mixtures.qwen_moe,
@@ -181,10 +208,12 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "qwen3_5_moe_text": hybrids.qwen_next_moe,
     "deepseek_v2": mixtures.deepseek,
     "deepseek_v3": mixtures.deepseek,
+    "glm4_moe_lite": mixtures.glm_lite,
     "kimi_k2": mixtures.deepseek,
     "gpt2": _gpt2,
     "gpt_bigcode": _gpt2,
     "gptj": _gptj,
+    "codegen": _gptj,
     "gpt_neox": _gpt_neox,
     "gpt_oss": mixtures.gpt_oss,
     "bert": encoders.bert,
@@ -192,6 +221,7 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "camembert": encoders.bert,
     "xlm-roberta": encoders.bert,
     "modernbert": encoders.modernbert,
+    "modernbert-decoder": encoders.modernbert_decoder,
     "t5": encoders.t5,
     "mt5": encoders.t5,
     "umt5": encoders.umt5,
@@ -208,17 +238,22 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "bamba": hybrids.bamba,
     "gemma": _gemma,
     "gemma2": _gemma2,
+    "vaultgemma": _gemma2,
     "gemma3_text": _gemma3,
     "olmo": _llama,
     "olmo2": _llama,
     "olmo3": _olmo3,
     "olmoe": mixtures.olmoe,
+    "flex_olmo": mixtures.flex_olmo,
     "phi": _phi,
     "phi3": _mistral,
     "nemotron": _nemotron,
     "nemotron_h": hybrids.nemotron_h,
     "starcoder2": _starcoder2,
     "cohere": _cohere,
+    "cohere2": _cohere2,
+    "stablelm": _stablelm,
+    "internlm3": _llama,
     "smollm3": _llama,
     "glm": _llama,
     "glm4": _llama,
@@ -230,6 +265,8 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "hunyuan_v1_dense": _llama,
     "granite": _llama,
     "granitemoe": mixtures.mixtral,
+    "granitemoeshared": mixtures.granite_moe_shared,
+    "minimax_m2": mixtures.minimax,
     "granitemoehybrid": hybrids.granite_hybrid,
     "phimoe": mixtures.mixtral,
     "exaone4": _olmo3,
@@ -248,6 +285,8 @@ _MAMBA: dict[str, Any] = {
 DEFAULTS: dict[str, dict[str, Any]] = {
     "llama4_text": {"num_key_value_heads": 8},
     "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
+    "ministral": {"num_key_value_heads": 8, "sliding_window": 4096},
+    "ministral3": {"num_key_value_heads": 8, "head_dim": 128},
     "mixtral": {"num_key_value_heads": 8},
     "qwen2_moe": {"shared_expert_intermediate_size": 5632},
     "qwen3": {"head_dim": 128},
@@ -273,11 +312,14 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "gpt_oss": {"num_key_value_heads": 8, "head_dim": 64, "sliding_window": 128},
     "gemma": {"head_dim": 256},
     "gemma2": {"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096},
+    "vaultgemma": {"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096},
     "gemma3_text": {
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208,
         "sliding_window": 4096,
     },
     "starcoder2": {"num_key_value_heads": 2},
+    "cohere2": {"sliding_window": 4096},
+    "internlm3": {"num_key_value_heads": 2, "head_dim": 128},
     "smollm3": {"num_key_value_heads": 4, "tie_word_embeddings": True},
     "olmo3": {"sliding_window": 4096},
     "exaone4": {"sliding_window": 4096},
@@ -289,6 +331,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 4, "tie_word_embeddings": True, "moe_num_shared_experts": 2, "moe_layer_start_index": 1,
     },
     "seed_oss": {"num_key_value_heads": 8, "head_dim": 128},
+    "minimax_m2": {"num_key_value_heads": 8, "head_dim": 128},
+    "jamba": {"num_key_value_heads": 8, "num_experts": 16, "num_experts_per_tok": 2},
+    "lfm2": {"num_key_value_heads": 8},
+    "lfm2_moe": {"num_key_value_heads": 8, "num_dense_layers": 2},
+    "glm4_moe_lite": {"n_shared_experts": 1, "q_lora_rank": 768},
     "phimoe": {"num_key_value_heads": 8},
 }  # fmt: skip
 """Defaults of a family's configuration class in transformers (5.24) for missing keys, where they differ from Llama's. A

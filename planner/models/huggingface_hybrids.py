@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.models.huggingface_decoder import decoder, heads_of
 from planner.models.huggingface_json import ConfigJson
-from planner.models.huggingface_mixtures import experts_of, groups_of, latent_of, qwen_moe
+from planner.models.huggingface_mixtures import experts_of, first_dense, groups_of, latent_of, qwen_moe
 from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 
@@ -285,18 +285,6 @@ def _kimi_attention(config: ConfigJson, lists: ConfigJson) -> int:
     return sum(layer <= layers for layer in attention)
 
 
-def _kimi_dense(config: ConfigJson) -> int:
-    """Number of leading layers with a dense feed-forward block."""
-    layers, listed = config.count("num_hidden_layers"), config.texts("mlp_layer_types")
-    if not listed:
-        dense = config.opt_count("first_k_dense_replace", low=0)
-        return min(1 if dense is None else dense, layers)
-    dense = listed.count("dense")
-    if listed != ("dense",) * dense + ("sparse",) * (layers - dense):
-        raise config.fail("mlp_layer_types", "`dense` for the first layers, and `sparse` for all others")
-    return dense
-
-
 def kimi_linear(config: ConfigJson) -> ModelShape:
     """Kimi Linear: latent attention in every fourth layer, Kimi Delta Attention in the others; experts."""
     named = {name: config.values[key] for key, name in KIMI_KEYS.items() if config.values.get(key) is not None}
@@ -324,7 +312,7 @@ def kimi_linear(config: ConfigJson) -> ModelShape:
         attention_layers=attention,
         linear=delta if attention < layers else None,
         shared_experts=config.opt_count("n_shared_experts", low=0) or 0,
-        dense_layers=_kimi_dense(config),
+        dense_layers=first_dense(config, default=1),
         other_params=(2 * layers + 1) * hidden + attention * (ranks + biases) + (layers - attention) * vectors,
         **latent,
         **experts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.models.huggingface_decoder import decoder, window_of
+from planner.models.huggingface_decoder import decoder, heads_of, window_of
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -26,6 +26,15 @@ def mixtral(config: ConfigJson) -> ModelShape:
     """Mixtral: experts in every layer, without shared experts."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
     return decoder(config, ffn_hidden=0, **window_of(config), **experts)
+
+
+def granite_moe_shared(config: ConfigJson) -> ModelShape:
+    """Granite's mixtures: like Mixtral, in some models with a shared block beside the experts."""
+    experts = experts_of(config, ("num_local_experts",), "intermediate_size")
+    shared = config.opt_count("shared_intermediate_size", low=0) or 0
+    if shared % experts["expert_ffn"]:
+        raise config.fail("shared_intermediate_size", "a multiple of intermediate_size")
+    return decoder(config, ffn_hidden=0, shared_experts=shared // experts["expert_ffn"], **experts)
 
 
 def gpt_oss(config: ConfigJson) -> ModelShape:
@@ -85,14 +94,27 @@ def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
     return {} if token_groups == groups else {"expert_groups": groups, "token_groups": token_groups}
 
 
+def first_dense(config: ConfigJson, default: int = 0) -> int:
+    """Number of leading layers with a dense feed-forward block, from `mlp_layer_types` or `first_k_dense_replace`.
+
+    As in transformers, a model with fewer layers than the dense ones stated has only dense layers.
+    """
+    layers, listed = config.count("num_hidden_layers"), config.texts("mlp_layer_types")
+    if not listed:
+        stated = config.opt_count("first_k_dense_replace", low=0)
+        return min(default if stated is None else stated, layers)
+    dense = listed.count("dense")
+    if listed != ("dense",) * dense + ("sparse",) * (layers - dense):
+        raise config.fail("mlp_layer_types", "`dense` for the first layers, and `sparse` for all others")
+    return dense
+
+
 def _after_dense_layers(config: ConfigJson) -> dict[str, int]:
     """Routed and shared experts after leading dense layers, with DeepSeek's key names."""
     experts = experts_of(config, ("n_routed_experts",), "moe_intermediate_size")
-    # As in transformers, a model with fewer layers than the dense ones stated has only dense layers.
-    dense = min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers"))
     return {
         "shared_experts": config.opt_count("n_shared_experts", low=0) or 0,
-        "dense_layers": dense,
+        "dense_layers": first_dense(config),
         "moe_every": config.opt_count("moe_layer_freq") or 1,
         **experts,
         **groups_of(config, experts["experts"]),
@@ -108,6 +130,27 @@ def olmoe(config: ConfigJson) -> ModelShape:
     """OLMoE: like Mixtral, with a different key for the number of experts."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "intermediate_size")
     return decoder(config, ffn_hidden=0, **experts)
+
+
+def _normed_heads(config: ConfigJson, norms: int) -> dict[str, int]:
+    """Heads, and the parameters of `norms` norms in each layer, of the last one, and of those of q and k."""
+    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
+    heads = heads_of(config, hidden)
+    keys_and_queries = (heads["heads"] + heads["kv_heads"]) * heads["head_dim"]
+    biases = (keys_and_queries + heads["kv_heads"] * heads["head_dim"] + hidden) * config.flag("attention_bias", False)
+    return {**heads, "other_params": layers * (norms * hidden + keys_and_queries + biases) + hidden}
+
+
+def flex_olmo(config: ConfigJson) -> ModelShape:
+    """FlexOlmo: like OLMoE, with norms behind its blocks."""
+    experts = experts_of(config, ("num_experts", "num_local_experts"), "intermediate_size")
+    return decoder(config, ffn_hidden=0, **_normed_heads(config, 2), **experts)
+
+
+def minimax(config: ConfigJson) -> ModelShape:
+    """MiniMax-M2: like Mixtral, with norms of queries and keys."""
+    experts = experts_of(config, ("num_local_experts", "num_experts"), "intermediate_size")
+    return decoder(config, ffn_hidden=0, **_normed_heads(config, 2), **experts)
 
 
 def ernie(config: ConfigJson) -> ModelShape:
@@ -141,3 +184,12 @@ def latent_of(config: ConfigJson) -> dict[str, Any]:
 def deepseek(config: ConfigJson) -> ModelShape:
     """DeepSeek: latent attention, shared experts, leading dense layers, and routing within groups of experts."""
     return decoder(config, **latent_of(config), **_after_dense_layers(config))
+
+
+def glm_lite(config: ConfigJson) -> ModelShape:
+    """GLM-4.7-Flash: DeepSeek's layers, dense in the first one unless the file says otherwise."""
+    hidden, layers, latent = config.count("hidden_size"), config.count("num_hidden_layers"), latent_of(config)
+    ranks = latent["kv_lora_rank"] + (latent["q_lora_rank"] or 0)
+    biases = (ranks + latent["rope_head_dim"] + hidden) * config.flag("attention_bias", False)
+    fields = _after_dense_layers(config) | {"dense_layers": first_dense(config, default=1)}
+    return decoder(config, other_params=layers * (2 * hidden + ranks + biases) + hidden, **latent, **fields)
