@@ -461,6 +461,18 @@ EXACT: dict[str, dict[str, object]] = {
         "v_head_dim": 48, "linear_num_heads": 4, "linear_head_dim": 32, "num_local_experts": 4,
         "num_experts_per_tok": 2, "moe_intermediate_size": 256, "attention_bias": True,
     },
+    "modernbert-decoder": SMALL | {"num_hidden_layers": 7, "classifier_bias": True},
+    "cohere2": SMALL | {"attention_bias": True},
+    "flex_olmo": SMALL | {"num_experts": 4, "num_experts_per_tok": 2, "attention_bias": True},
+    "minimax_m2": SMALL | FEW,
+    "granitemoeshared": SMALL | FEW | {"shared_intermediate_size": 2048},
+    "ministral": SMALL, "ministral3": SMALL, "internlm3": SMALL, "vaultgemma": SMALL,
+    "stablelm": SMALL | {"head_dim": 32, "use_qkv_bias": True, "qk_layernorm": True, "use_parallel_residual": True},
+    "glm4_moe_lite": {key: value for key, value in SMALL.items() if key != "head_dim"} | {
+        "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "kv_lora_rank": 64,
+        "q_lora_rank": 96, "qk_rope_head_dim": 32, "qk_nope_head_dim": 64, "v_head_dim": 48, "attention_bias": True,
+    },
+    "codegen": MULTI_HEAD | {"n_embd": 512, "n_layer": 4, "n_head": 8, "rotary_dim": 64},
     "gptj": MULTI_HEAD | {"n_embd": 512, "n_layer": 4, "n_head": 8, "rotary_dim": 64},
 }  # fmt: skip
 SAME_HEADS: dict[str, dict[str, object]] = {
@@ -508,6 +520,49 @@ def test_of_a_model_that_sees_the_language_model_is_read(family, text):
     assert shape.params_total == find_model(text).params_total
     assert shape.evidence is not None
     assert shape.evidence.what.endswith(", its language model alone)")
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "known"),
+    [
+        ("mistral3", "qwen3-8b", "qwen3-8b"),  # what the part says counts
+        ("llava_onevision", "qwen2.5-7b", "qwen2.5-7b"),
+        ("kimi_k25", "deepseek-v3", "deepseek-v3"),
+    ],
+)
+def test_the_language_model_has_the_family_that_its_part_of_the_file_states(whole, part, known):
+    values = {"model_type": whole, "text_config": CONFIGS[part]}
+
+    shape = shape_from_config(json.dumps(values), "c.json")
+
+    assert shape.params_total == find_model(known).params_total
+    assert shape.evidence is not None
+    assert shape.evidence.what.endswith(", its language model alone)")
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "message"),
+    [
+        ("mistral3", "mistral4", "c.json: text_config.model_type: expected a known architecture, found `mistral4`"),
+        ("grounding-dino", "bert", "c.json: model_type: expected a known architecture, found `grounding-dino`"),
+        ("clip", "clip_text_model", "c.json: model_type: expected a known architecture, found `clip`"),
+    ],
+)
+def test_a_whole_without_a_known_language_model_is_refused(whole, part, message):
+    values = {"model_type": whole, "text_config": CONFIGS["mistral-7b"] | {"model_type": part}}
+
+    with pytest.raises(InputFileError) as caught:
+        shape_from_config(json.dumps(values), "c.json")
+
+    assert caught.value.message == message
+    assert "known are llama" in (caught.value.hint or "")
+
+
+def test_sizes_of_a_whole_that_is_not_known_fill_no_gap_of_its_language_model():
+    text = {key: value for key, value in CONFIGS["qwen2.5-7b"].items() if key != "hidden_size"}
+
+    with pytest.raises(InputFileError, match=r"hidden_size: expected a whole number of at least 1, but it is missing"):
+        shape_from_config(json.dumps({"model_type": "llava", "hidden_size": 64, "text_config": text}), "c.json")
 
 
 @pytest.mark.parametrize(("whole", "part", "tied"), [(True, False, True), (False, True, False), (None, True, True)])
