@@ -30,6 +30,11 @@ def _qwen(config: ConfigJson) -> ModelShape:
     return decoder(config, **window_after_first_layers(config))
 
 
+def _smollm3(config: ConfigJson) -> ModelShape:
+    windowed = config.flag("use_sliding_window", False) and config.texts("layer_types")
+    return decoder(config, **(window_of(config) if windowed else {}))
+
+
 def _gemma(config: ConfigJson) -> ModelShape:
     return decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True))
 
@@ -89,7 +94,8 @@ def _nemotron(config: ConfigJson) -> ModelShape:
 
 def _starcoder2(config: ConfigJson) -> ModelShape:
     tied = config.flag("tie_word_embeddings", True)
-    return decoder(config, gated_mlp=False, biases=config.flag("use_bias", True), tied_embeddings=tied)
+    biases = config.flag("use_bias", True)
+    return decoder(config, gated_mlp=False, biases=biases, tied_embeddings=tied, **window_of(config))
 
 
 def _gpt2(config: ConfigJson) -> ModelShape:
@@ -254,7 +260,7 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "cohere2": _cohere2,
     "stablelm": _stablelm,
     "internlm3": _llama,
-    "smollm3": _llama,
+    "smollm3": _smollm3,
     "glm": _llama,
     "glm4": _llama,
     "glm4_moe": mixtures.glm,

@@ -55,20 +55,30 @@ def _leading_dense(config: ConfigJson) -> int:
     return len(named)
 
 
+def _every(config: ConfigJson, period: int, first: int = 0) -> dict[str, int]:
+    """Experts in each layer whose number, counted from 1, is a multiple of a period, after the first dense layers.
+
+    Where the layers are no multiple of the period, or the first ones are dense, some more layers at the start count as
+    dense here, so that the numbers of dense layers and of those with experts are right.
+    """
+    layers = config.count("num_hidden_layers")
+    moe = layers // period - min(first, layers) // period
+    return {"dense_layers": layers - moe * period, "moe_every": period}
+
+
 def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
     """Qwen mixtures: some dense layers, and shared experts given by their size; `fields` are specific to the family."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
     dense = _leading_dense(config)
-    moe_every = config.opt_count("decoder_sparse_step") or 1
+    period = config.opt_count("decoder_sparse_step") or 1
     shared = config.opt_count("shared_expert_intermediate_size", low=0) or 0
     if shared % experts["expert_ffn"]:
         raise config.fail("shared_expert_intermediate_size", "a multiple of moe_intermediate_size")
     return decoder(
         config,
-        ffn_hidden=config.count("intermediate_size") if dense or moe_every > 1 else 0,
+        ffn_hidden=config.count("intermediate_size") if dense or period > 1 else 0,
         shared_experts=shared // experts["expert_ffn"],
-        dense_layers=dense,
-        moe_every=moe_every,
+        **_every(config, period, dense),
         **experts,
         **fields,
     )
@@ -77,9 +87,14 @@ def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
 def llama4(config: ConfigJson) -> ModelShape:
     """Llama 4: one shared expert; in some models every second layer is dense."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
-    moe_every = config.opt_count("interleave_moe_layer_step") or 1
-    dense = config.count("intermediate_size_mlp") if moe_every > 1 else 0
-    return decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=moe_every, **experts)
+    period, layers = config.opt_count("interleave_moe_layer_step") or 1, config.count("num_hidden_layers")
+    listed = tuple(layer for layer in config.whole_numbers("moe_layers") if 0 <= layer < layers)
+    if listed:
+        period = listed[0] + 1
+        if listed != tuple(range(listed[0], layers, period)):
+            raise config.fail("moe_layers", f"every {period}-th layer, as the first one is {listed[0]}")
+    dense = config.count("intermediate_size_mlp") if period > 1 else 0
+    return decoder(config, ffn_hidden=dense, shared_experts=1, **_every(config, period), **experts)
 
 
 def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
@@ -161,8 +176,11 @@ def ernie(config: ConfigJson) -> ModelShape:
     return decoder(
         config,
         shared_experts=config.opt_count("moe_num_shared_experts", low=0) or 0,
-        dense_layers=min(config.opt_count("moe_layer_start_index", low=0) or 0, layers),
-        moe_every=config.opt_count("moe_layer_interval") or 1,
+        **_every(
+            config,
+            config.opt_count("moe_layer_interval") or 1,
+            config.opt_count("moe_layer_start_index", low=0) or 0,
+        ),
         **experts_of(config, ("moe_num_experts",), "moe_intermediate_size", ("moe_k",)),
     )
 

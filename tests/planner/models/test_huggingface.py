@@ -1,5 +1,7 @@
 import json
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -660,6 +662,13 @@ def test_a_file_that_is_no_config_is_refused_in_one_line(text, message):
         shape_from_config(text, "c.json")
 
     assert caught.value.message == message
+
+
+def test_the_documentation_lists_every_family():
+    text = (Path(__file__).parents[3] / "docs" / "model.md").read_text(encoding="utf-8")
+    table = text.split("| kind | `model_type` |")[1].split("\n\n")[0]
+
+    assert sorted(re.findall(r"`([^`]+)`", table)) == sorted(FAMILIES)
 
 
 def test_an_unknown_architecture_lists_the_known_ones():
