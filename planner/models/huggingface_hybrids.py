@@ -156,8 +156,8 @@ def granite_hybrid(config: ConfigJson) -> ModelShape:
     The shared block is the only feed-forward block, or is added to routed experts.
     """
     listed, layers = config.texts("layer_types") or config.texts("layers_block_type"), config.count("num_hidden_layers")
-    kinds = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR)) or (LINEAR,) * layers
-    if len(kinds) != layers:
+    kinds = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR))
+    if kinds and len(kinds) != layers:
         raise config.fail("layer_types", f"one entry for each of {layers} layers")
     attention, shared = kinds.count(ATTENTION), config.count("shared_intermediate_size")
     mixers = {"attention_layers": attention, "linear": _mamba_of(config, layers - attention, _MAMBA)}
@@ -169,23 +169,22 @@ def granite_hybrid(config: ConfigJson) -> ModelShape:
     return decoder(config, ffn_hidden=0, shared_experts=shared // experts["expert_ffn"], **mixers, **experts)
 
 
-def _attends(config: ConfigJson, other: str) -> tuple[bool, ...]:
-    """Which of the layers in `layer_types` have attention; empty if the file does not list its layers."""
+def _attending(config: ConfigJson, other: str) -> int | None:
+    """Number of layers in `layer_types` that have attention; None if the file does not list its layers."""
     listed, layers = config.texts("layer_types"), config.count("num_hidden_layers")
     if listed and len(listed) != layers:
         raise config.fail("layer_types", f"one entry for each of {layers} layers")
-    return tuple(kind == ATTENTION for kind in _kinds(config, "layer_types", listed, (ATTENTION, other)))
+    return _kinds(config, "layer_types", listed, (ATTENTION, other)).count(ATTENTION) if listed else None
 
 
 def _lfm2(config: ConfigJson, **fields: Any) -> ModelShape:
     """LFM2: attention in some layers, a gated short convolution in the others."""
     hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
-    attends = _attends(config, CONVOLUTION)
-    if not attends:
-        every_layer = config.values.get("full_attn_idxs") is None
-        numbers = config.whole_numbers("full_attn_idxs")
-        attends = tuple(every_layer or layer in numbers for layer in range(layers))
-    attention, taps, heads = sum(attends), config.opt_count("conv_L_cache") or 3, heads_of(config, hidden)
+    attention = _attending(config, CONVOLUTION)
+    if attention is None:
+        numbers = {layer for layer in config.whole_numbers("full_attn_idxs") if 0 <= layer < layers}
+        attention = layers if config.values.get("full_attn_idxs") is None else len(numbers)
+    taps, heads = config.opt_count("conv_L_cache") or 3, heads_of(config, hidden)
     convolution = LinearAttention(
         layers=layers - attention, key_heads=1, key_dim=0, value_heads=hidden, value_dim=1, head_inputs=0,
         convolution=taps, gated_norm=False, gates=2,
@@ -205,14 +204,19 @@ def _lfm2(config: ConfigJson, **fields: Any) -> ModelShape:
     )
 
 
+MOST_TIMES = 100
+"""Largest plausible factor of a feed-forward size."""
+
+
 def lfm2(config: ConfigJson) -> ModelShape:
     """The dense models of LFM2, whose file gives the feed-forward size before it is reduced and rounded up."""
     ffn = config.count("block_ff_dim", "intermediate_size")
     if config.flag("block_auto_adjust_ff_dim", True):
         multiple, factor = config.opt_count("block_multiple_of") or 256, config.values.get("block_ffn_dim_multiplier")
-        if isinstance(factor, bool) or not isinstance(factor, int | float | None) or (factor or 1.0) <= 0:
-            raise config.fail("block_ffn_dim_multiplier", "a number above 0")
-        ffn = -(-int((1.0 if factor is None else factor) * int(2 * ffn / 3)) // multiple) * multiple
+        factor = 1.0 if factor is None else factor
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_TIMES:
+            raise config.fail("block_ffn_dim_multiplier", f"a number above 0 and at most {MOST_TIMES}")
+        ffn = -(-int(factor * int(2 * ffn / 3)) // multiple) * multiple
     return _lfm2(config, ffn_hidden=ffn)
 
 
@@ -273,16 +277,16 @@ KIMI_KEYS = {
 
 def _kimi_attention(config: ConfigJson, lists: ConfigJson) -> int:
     """Number of layers with attention, by `layer_types`, by the published lists (from 1), or every fourth layer."""
-    layers = config.count("num_hidden_layers")
-    attends = _attends(config, LINEAR)
-    if attends:
-        return sum(attends)
+    layers, listed = config.count("num_hidden_layers"), _attending(config, LINEAR)
+    if listed is not None:
+        return listed
     attention, delta = set(lists.whole_numbers("full_attn_layers")), set(lists.whole_numbers("kda_layers"))
     if not attention and not delta:
         return (layers - 1) // 4
-    if attention & delta or not attention | delta >= set(range(1, layers + 1)):
+    both = {layer for layer in attention | delta if 1 <= layer <= layers}
+    if attention & delta or len(both) != layers:
         raise config.fail("linear_attn_config", f"each of {layers} layers in `full_attn_layers` or `kda_layers`")
-    return sum(layer <= layers for layer in attention)
+    return len(attention & both)
 
 
 def kimi_linear(config: ConfigJson) -> ModelShape:

@@ -91,7 +91,8 @@ def llama4(config: ConfigJson) -> ModelShape:
     listed = tuple(layer for layer in config.whole_numbers("moe_layers") if 0 <= layer < layers)
     if listed:
         period = listed[0] + 1
-        if listed != tuple(range(listed[0], layers, period)):
+        expected = range(listed[0], layers, period)
+        if len(listed) != len(expected) or listed != tuple(expected):
             raise config.fail("moe_layers", f"every {period}-th layer, as the first one is {listed[0]}")
     dense = config.count("intermediate_size_mlp") if period > 1 else 0
     return decoder(config, ffn_hidden=dense, shared_experts=1, **_every(config, period), **experts)
@@ -119,7 +120,7 @@ def first_dense(config: ConfigJson, default: int = 0) -> int:
         stated = config.opt_count("first_k_dense_replace", low=0)
         return min(default if stated is None else stated, layers)
     dense = listed.count("dense")
-    if listed != ("dense",) * dense + ("sparse",) * (layers - dense):
+    if len(listed) != layers or not set(listed[:dense]) <= {"dense"} or not set(listed[dense:]) <= {"sparse"}:
         raise config.fail("mlp_layer_types", "`dense` for the first layers, and `sparse` for all others")
     return dense
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -268,13 +269,40 @@ def test_kimi_attends_to_latent_states_in_the_layers_of_its_list():
 
 
 @pytest.mark.parametrize(
+    ("family", "values"),
+    [
+        (lfm2, LFM2), (jamba, JAMBA), (kimi_linear, KIMI | {"linear_attn_config": None}),
+        (granite_hybrid, MAMBA | {"shared_intermediate_size": 2048}),
+    ],
+)  # fmt: skip
+def test_a_million_layers_take_no_memory(family, values):
+    tracemalloc.start()
+    try:
+        shape = family(config(values | {"num_hidden_layers": 10**6}))
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert shape.layers == 10**6
+    assert peak_bytes < 10**6
+
+
+@pytest.mark.parametrize(
     ("family", "values", "message"),
     [
         (lfm2, LFM2 | {"layer_types": ["conv"]}, "layer_types: expected one entry for each of 16 layers"),
         (lfm2, LFM2 | {"layer_types": ["mamba"] * 16}, "layer_types: expected layers among"),
         (
             lfm2, LFM2 | {"block_ffn_dim_multiplier": "2"},
-            'block_ffn_dim_multiplier: expected a number above 0, found `"2"`',
+            'block_ffn_dim_multiplier: expected a number above 0 and at most 100, found `"2"`',
+        ),
+        (
+            lfm2, LFM2 | {"block_ffn_dim_multiplier": float("inf")},
+            "block_ffn_dim_multiplier: expected a number above 0 and at most 100, found `Infinity`",
+        ),
+        (
+            lfm2, LFM2 | {"block_ffn_dim_multiplier": float("nan")},
+            "block_ffn_dim_multiplier: expected a number above 0 and at most 100, found `NaN`",
         ),
         (jamba, JAMBA | {"attn_layer_offset": 8}, "attn_layer_offset: expected less than attn_layer_period (8), found"),
         (
