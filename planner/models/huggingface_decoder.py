@@ -37,6 +37,16 @@ def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
 
 
+def alone(config: ConfigJson) -> None:
+    """Refuse the decoder of a further model, which attends to that model's output in every layer.
+
+    Raises:
+        InputFileError: the file asks for cross-attention.
+    """
+    if config.flag("add_cross_attention", False):
+        raise config.fail("add_cross_attention", "false, as a model by itself")
+
+
 def heads_alone(config: ConfigJson, hidden: int) -> dict[str, int]:
     """Heads of a family whose classes in transformers ignore keys for the size of a head and for grouped queries."""
     ignored = ("head_dim", "num_key_value_heads", "num_kv_heads")

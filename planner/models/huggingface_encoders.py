@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.models.huggingface_decoder import decoder, heads_alone
+from planner.models.huggingface_decoder import alone, decoder, heads_alone
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -16,7 +16,15 @@ MODERNBERT_CONTEXT = 1024
 
 def bert(config: ConfigJson) -> ModelShape:
     """BERT, RoBERTa and their relatives."""
-    positions = config.count("max_position_embeddings")
+    return _bert(config, token_types=config.opt_count("type_vocab_size", low=0))
+
+
+def _bert(config: ConfigJson, token_types: int | None) -> ModelShape:
+    hidden, layers, ffn = (config.count(key) for key in ("hidden_size", "num_hidden_layers", "intermediate_size"))
+    positions, vocab = config.count("max_position_embeddings"), config.count("vocab_size", low=2)
+    alone(config)
+    types = 2 if token_types is None else token_types
+    ends = (types + 2) * hidden + hidden * (hidden + 3) + vocab  # with a product and a norm before the output layer
     return decoder(
         config,
         kind="encoder",
@@ -26,15 +34,17 @@ def bert(config: ConfigJson) -> ModelShape:
         tied_embeddings=config.flag("tie_word_embeddings", True),
         learned_positions=positions,
         biases=True,
-        **heads_alone(config, config.count("hidden_size")),
+        other_params=layers * (9 * hidden + ffn) + ends,
+        **heads_alone(config, hidden),
     )
 
 
 def distilbert(config: ConfigJson) -> ModelShape:
-    """DistilBERT: BERT with other key names."""
+    """DistilBERT: BERT with other key names, and without token types."""
     names = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
              "intermediate_size": "hidden_dim"}  # fmt: skip
-    return bert(ConfigJson(config.file, dict(config.values) | {name: config.count(own) for name, own in names.items()}))
+    renamed = dict(config.values) | {name: config.count(own) for name, own in names.items()}
+    return _bert(ConfigJson(config.file, renamed), token_types=0)
 
 
 def _global_layers(config: ConfigJson, layers: int) -> int:

@@ -13,7 +13,14 @@ from typing import Any
 from planner.models import huggingface_encoders as encoders
 from planner.models import huggingface_hybrids as hybrids
 from planner.models import huggingface_mixtures as mixtures
-from planner.models.huggingface_decoder import decoder, heads_alone, heads_of, window_after_first_layers, window_of
+from planner.models.huggingface_decoder import (
+    alone,
+    decoder,
+    heads_alone,
+    heads_of,
+    window_after_first_layers,
+    window_of,
+)
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -99,6 +106,7 @@ def _starcoder2(config: ConfigJson) -> ModelShape:
 
 
 def _gpt2(config: ConfigJson) -> ModelShape:
+    alone(config)
     hidden = config.count("n_embd")
     positions = config.count("n_positions", "n_ctx")
     return decoder(

@@ -22,6 +22,14 @@ MODERNBERT = {  # answerdotai/ModernBERT-base; Warner et al. (arXiv 2412.13663),
 LARGE = MODERNBERT | {
     "hidden_size": 1024, "intermediate_size": 2624, "num_hidden_layers": 28, "num_attention_heads": 16,
 }  # fmt: skip
+BERT = {  # google-bert/bert-base-uncased
+    "model_type": "bert", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+    "num_attention_heads": 12, "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2,
+}  # fmt: skip
+DISTILBERT = {  # distilbert/distilbert-base-uncased
+    "model_type": "distilbert", "dim": 768, "hidden_dim": 3072, "n_layers": 6, "n_heads": 12, "vocab_size": 30522,
+    "max_position_embeddings": 512,
+}  # fmt: skip
 T5_3B = {  # google-t5/t5-3b
     "model_type": "t5", "d_model": 1024, "d_kv": 128, "d_ff": 16384, "num_layers": 24, "num_heads": 32,
     "vocab_size": 32128, "n_positions": 512, "relative_attention_num_buckets": 32,
@@ -40,6 +48,8 @@ def config(values: dict[str, object]) -> ConfigJson:
     ("values", "params"),
     [
         # as `AutoModelForMaskedLM` and `AutoModelForSeq2SeqLM` of transformers 5.24 build them
+        (BERT, 109_514_298),
+        (DISTILBERT, 66_985_530),
         (MODERNBERT, 149_655_232),
         (LARGE, 395_881_664),
         (T5_3B, 2_851_598_336),
@@ -105,6 +115,11 @@ def test_the_stacks_of_t5_may_differ_and_umt5_has_a_table_in_each_layer():
     assert (uneven.layers, uneven.cross_attention_layers) == (28, 4)
     in_each, in_two = (family(config(T5_3B)).other_params or 0 for family in (umt5, t5))
     assert in_each - in_two == (48 - 2) * 32 * 32
+
+
+def test_the_decoder_of_another_model_is_refused():
+    with pytest.raises(InputFileError, match="add_cross_attention: expected false, as a model by itself, found `true`"):
+        bert(config(BERT | {"add_cross_attention": True}))
 
 
 @pytest.mark.parametrize("family", [bert, distilbert])
