@@ -177,7 +177,7 @@ def _recipe(document: Document, shape: ModelShape, plan: Mapping[str, Any], seq_
         attention=_asked(document, "attention") or usual_attention,
         sequence_parallel=framework is None or framework.sequence_parallel,
         act_ckpts=ACT_CKPT if framework is None else framework.act_ckpts,
-        dropout=shape.kind == "encoder",
+        dropout=shape.has_dropout,
         tp_overlap=overlaps_tensor_parallel(stack, gpu),
         moe_dispatcher=settled_dispatcher(_asked(document, "moe_dispatcher"), stack, gpu, policy),
         grad_compression=find_grad_compression(_asked(document, "grad_compression") or NONE),

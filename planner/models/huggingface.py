@@ -50,31 +50,62 @@ def shape_from_config(text: str, name: str) -> ModelShape:
 TIED = "tie_word_embeddings"
 """Key for tied embeddings. For a multimodal model the outer key counts, not that of the text part, since transformers
 reads the configuration of the whole model."""
+NAME = "_name_or_path"
+"""Key for the name of the model, which is that of the whole."""
+WITHOUT_LANGUAGE_MODEL = (
+    "bert",
+    "roberta",
+    "camembert",
+    "xlm-roberta",
+    "distilbert",
+    "modernbert",
+    "t5",
+    "mt5",
+    "umt5",
+)
+"""Families that read text for another part of a multimodal model, for example of a detector, and do not write it."""
 MISSPELT = 0.85
 """Similarity (difflib) from which a name counts as misspelt; `mamba` is not a misspelt `bamba`."""
 
 
 def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
-    """The object that holds the shape, and the family to which it belongs."""
+    """The object that holds the shape, and the family to which it belongs.
+
+    The language model of a multimodal model has the family that its own part of the file states, whatever it is a part
+    of. If the whole is known, its keys count where the part lacks them.
+    """
     given = config.text("model_type")
     if given is None:
         raise config.fail("model_type", "the name of an architecture, for example `llama`")
-    family = OTHER_NAMES.get(given, given)
-    if family in FAMILIES:
-        tied = {TIED: config.values[TIED]} if config.values.get(TIED) is not None else {}
-        return ConfigJson(config.file, {**config.values, **config.inner("text_config").values, **tied}), family
+    part = config.inner("text_config")
+    named = part.text("model_type")
+    family, own = (OTHER_NAMES.get(name or "", name or "") for name in (given, named))
+    tied = {key: config.values[key] for key in (TIED, NAME) if config.values.get(key) is not None}
+    if family in FAMILIES and (named in (None, given, f"{given}_text") or own in FAMILIES):
+        return ConfigJson(config.file, {**config.values, **part.values, **tied}), own if own in FAMILIES else family
+    if family not in FAMILIES and own in FAMILIES and own not in WITHOUT_LANGUAGE_MODEL:
+        return ConfigJson(config.file, {**part.values, **tied}), own
+    raise (
+        _unknown(config.file, "model_type", given)
+        if family not in FAMILIES
+        else _unknown(config.file, "text_config.model_type", named or "")
+    )
+
+
+def _unknown(file: str, key: str, given: str) -> InputFileError:
+    """The error for an architecture that is not known, with the known ones."""
     known = ", ".join((*FAMILIES, *IMAGE_FAMILIES))
     near = near_names(given, (*FAMILIES, *IMAGE_FAMILIES), limit=1, cutoff=MISSPELT)
     offer = f"closest is `{near[0]}`; " if near else ""
-    raise InputFileError(
-        f"{config.file}: model_type: expected a known architecture, found `{given}`",
+    return InputFileError(
+        f"{file}: {key}: expected a known architecture, found `{given}`",
         hint=f"{offer}known architectures are {known}; or give its size with --params",
     )
 
 
 def _label(config: ConfigJson, name: str, family: str) -> str:
     """The name of the model: the one in the file, else the name of the file or its folder, else the family."""
-    named = config.text("_name_or_path")
+    named = config.text(NAME)
     path = PurePath(name)
     stem = path.parent.name if path.stem == "config" else path.stem
     return PurePath(named).name if named and PurePath(named).name else stem or family

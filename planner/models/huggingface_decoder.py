@@ -37,16 +37,33 @@ def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
 
 
-def _full_every(layer_types: tuple[str, ...]) -> int | None:
-    """The period n such that every n-th layer has full attention; None if no layer has.
+def alone(config: ConfigJson) -> None:
+    """Refuse the decoder of a further model, which attends to that model's output in every layer.
 
-    If the layers are not regular, n follows from the number of layers with full attention.
+    Raises:
+        InputFileError: the file asks for cross-attention.
     """
+    if config.flag("add_cross_attention", False):
+        raise config.fail("add_cross_attention", "false, as a model by itself")
+
+
+def heads_alone(config: ConfigJson, hidden: int) -> dict[str, int]:
+    """Heads of a family whose classes in transformers ignore keys for the size of a head and for grouped queries."""
+    ignored = ("head_dim", "num_key_value_heads", "num_kv_heads")
+    return heads_of(
+        ConfigJson(config.file, {key: value for key, value in config.values.items() if key not in ignored}), hidden
+    )
+
+
+def _global_layers(layer_types: tuple[str, ...]) -> dict[str, int]:
+    """Which layers have full attention: every n-th, or their number if they are not regular; empty if all have."""
     full_layers = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
     if not full_layers:
-        return None
-    as_they_stand = full_layers == list(range(full_layers[0], len(layer_types) + 1, full_layers[0]))
-    return full_layers[0] if as_they_stand else round(len(layer_types) / len(full_layers))
+        return {"global_attention_every": 1}
+    period = full_layers[0]
+    if full_layers != list(range(period, len(layer_types) + 1, period)):
+        return {"global_attention_layers": len(full_layers)}
+    return {"global_attention_every": period} if period > 1 else {}
 
 
 def window_of(config: ConfigJson, global_every: int = 1) -> dict[str, int]:
@@ -56,12 +73,25 @@ def window_of(config: ConfigJson, global_every: int = 1) -> dict[str, int]:
     if window is None or not config.flag("use_sliding_window", True):
         return {}
     if layer_types:
-        period = _full_every(layer_types)
-        return {} if period == 1 else {"sliding_window": window, "global_attention_every": period or 1}
+        global_layers = _global_layers(layer_types)
+        return {"sliding_window": window, **global_layers} if global_layers else {}
     return {
         "sliding_window": window,
         "global_attention_every": config.opt_count("sliding_window_pattern") or global_every,
     }
+
+
+def window_after_first_layers(config: ConfigJson) -> dict[str, int]:
+    """Local attention of Qwen 2 and 3: none by default, or in all layers after the first `max_window_layers`."""
+    if not config.flag("use_sliding_window", False):
+        return {}
+    if config.texts("layer_types"):
+        return window_of(config)
+    first = config.opt_count("max_window_layers", low=0)
+    global_layers = min(28 if first is None else first, config.count("num_hidden_layers"))
+    if global_layers == config.count("num_hidden_layers"):
+        return {}
+    return {"sliding_window": config.opt_count("sliding_window") or 4096, "global_attention_layers": global_layers}
 
 
 def decoder(config: ConfigJson, **fields: Any) -> ModelShape:

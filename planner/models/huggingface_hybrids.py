@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.models.huggingface_decoder import decoder
+from planner.models.huggingface_decoder import decoder, heads_of
 from planner.models.huggingface_json import ConfigJson
-from planner.models.huggingface_mixtures import experts_of, groups_of, qwen_moe
+from planner.models.huggingface_mixtures import experts_of, first_dense, groups_of, latent_of, qwen_moe
 from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 
 ATTENTION, LINEAR, DENSE, EXPERTS = "full_attention", "linear_attention", "mlp", "moe"
+CONVOLUTION = "conv"
 BLOCK_TYPES = {
+    CONVOLUTION: CONVOLUTION,
     ATTENTION: ATTENTION, "attention": ATTENTION, "*": ATTENTION, LINEAR: LINEAR, "mamba": LINEAR, "M": LINEAR,
     DENSE: DENSE, "-": DENSE, EXPERTS: EXPERTS, "E": EXPERTS,
 }  # fmt: skip
@@ -154,8 +156,8 @@ def granite_hybrid(config: ConfigJson) -> ModelShape:
     The shared block is the only feed-forward block, or is added to routed experts.
     """
     listed, layers = config.texts("layer_types") or config.texts("layers_block_type"), config.count("num_hidden_layers")
-    kinds = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR)) or (LINEAR,) * layers
-    if len(kinds) != layers:
+    kinds = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR))
+    if kinds and len(kinds) != layers:
         raise config.fail("layer_types", f"one entry for each of {layers} layers")
     attention, shared = kinds.count(ATTENTION), config.count("shared_intermediate_size")
     mixers = {"attention_layers": attention, "linear": _mamba_of(config, layers - attention, _MAMBA)}
@@ -165,3 +167,158 @@ def granite_hybrid(config: ConfigJson) -> ModelShape:
     if shared % experts["expert_ffn"]:
         raise config.fail("shared_intermediate_size", "a multiple of intermediate_size")
     return decoder(config, ffn_hidden=0, shared_experts=shared // experts["expert_ffn"], **mixers, **experts)
+
+
+def _attending(config: ConfigJson, other: str) -> int | None:
+    """Number of layers in `layer_types` that have attention; None if the file does not list its layers."""
+    listed, layers = config.texts("layer_types"), config.count("num_hidden_layers")
+    if listed and len(listed) != layers:
+        raise config.fail("layer_types", f"one entry for each of {layers} layers")
+    return _kinds(config, "layer_types", listed, (ATTENTION, other)).count(ATTENTION) if listed else None
+
+
+def _lfm2(config: ConfigJson, **fields: Any) -> ModelShape:
+    """LFM2: attention in some layers, a gated short convolution in the others."""
+    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
+    attention = _attending(config, CONVOLUTION)
+    if attention is None:
+        numbers = {layer for layer in config.whole_numbers("full_attn_idxs") if 0 <= layer < layers}
+        attention = layers if config.values.get("full_attn_idxs") is None else len(numbers)
+    taps, heads = config.opt_count("conv_L_cache") or 3, heads_of(config, hidden)
+    convolution = LinearAttention(
+        layers=layers - attention, key_heads=1, key_dim=0, value_heads=hidden, value_dim=1, head_inputs=0,
+        convolution=taps, gated_norm=False, gates=2,
+    )  # fmt: skip
+    biases = 5 * hidden * config.flag("conv_bias", False)
+    tied = config.values.get("tie_embedding")
+    return decoder(
+        config,
+        attention_layers=attention,
+        linear=convolution if attention < layers else None,
+        tied_embeddings=config.flag("tie_word_embeddings" if tied is None else "tie_embedding", True),
+        other_params=(2 * layers + 1) * hidden
+        + attention * 2 * heads["head_dim"]
+        + (layers - attention) * (taps * hidden + biases),
+        **heads,
+        **fields,
+    )
+
+
+MOST_TIMES = 100
+"""Largest plausible factor of a feed-forward size."""
+
+
+def lfm2(config: ConfigJson) -> ModelShape:
+    """The dense models of LFM2, whose file gives the feed-forward size before it is reduced and rounded up."""
+    ffn = config.count("block_ff_dim", "intermediate_size")
+    if config.flag("block_auto_adjust_ff_dim", True):
+        multiple, factor = config.opt_count("block_multiple_of") or 256, config.values.get("block_ffn_dim_multiplier")
+        factor = 1.0 if factor is None else factor
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_TIMES:
+            raise config.fail("block_ffn_dim_multiplier", f"a number above 0 and at most {MOST_TIMES}")
+        ffn = -(-int(factor * int(2 * ffn / 3)) // multiple) * multiple
+    return _lfm2(config, ffn_hidden=ffn)
+
+
+def lfm2_moe(config: ConfigJson) -> ModelShape:
+    """The mixtures of experts of LFM2, after leading dense layers."""
+    experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
+    dense = config.opt_count("num_dense_layers", low=0)
+    dense = min(2 if dense is None else dense, config.count("num_hidden_layers"))
+    return _lfm2(config, dense_layers=dense, **experts)
+
+
+def _every(config: ConfigJson, kind: str, period: int, offset: int) -> tuple[int, int]:
+    """Period and offset of a kind of layer in Jamba, which has it from the layer numbered `offset` on."""
+    period = config.opt_count(f"{kind}_layer_period") or period
+    given = config.opt_count(f"{kind}_layer_offset", low=0)
+    offset = offset if given is None else given
+    if offset >= period:
+        raise config.fail(f"{kind}_layer_offset", f"less than {kind}_layer_period ({period})")
+    return period, offset
+
+
+def jamba(config: ConfigJson) -> ModelShape:
+    """Jamba: attention in every n-th layer, Mamba-1 in the others; experts in every n-th layer, if there are any."""
+    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
+    period, offset = _every(config, "attn", 8, 4)
+    attention = len(range(offset, layers, period))
+    inner = (config.opt_count("mamba_expand") or 2) * hidden
+    state, taps = config.opt_count("mamba_d_state") or 16, config.opt_count("mamba_d_conv") or 4
+    by_itself = config.values.get("mamba_dt_rank") in (None, "auto")
+    rank = -(-hidden // 16) if by_itself else config.count("mamba_dt_rank")
+    mamba = LinearAttention(
+        layers=layers - attention, key_heads=1, key_dim=state, value_heads=inner, value_dim=1, head_inputs=0,
+        convolution=taps, gated_norm=False, step_rank=rank,
+    )  # fmt: skip
+    # convolution, decays, the direct path and the bias of the time steps, of each channel; three norms
+    vectors = inner * (taps + config.flag("mamba_conv_bias", True) + state + 2) + rank + 2 * state
+    vectors += (2 * inner + hidden) * config.flag("mamba_proj_bias", False)
+    fields: dict[str, Any] = {}
+    if (config.opt_count("num_experts", "num_local_experts") or 16) > 1:
+        moe_every, first = _every(config, "expert", 2, 1)
+        fields = experts_of(config, ("num_experts", "num_local_experts"), "intermediate_size")
+        fields |= {"dense_layers": min(first, layers), "moe_every": moe_every}
+    return decoder(
+        config,
+        attention_layers=attention,
+        linear=mamba if attention < layers else None,
+        other_params=(2 * layers + 1) * hidden + (layers - attention) * vectors,
+        **fields,
+    )
+
+
+KIMI_KEYS = {
+    "num_expert_group": "n_group", "num_experts_per_token": "num_experts_per_tok",
+    "num_shared_experts": "n_shared_experts", "num_experts": "num_local_experts",
+}  # fmt: skip
+"""Keys of the published file, with the names under which transformers writes them."""
+
+
+def _kimi_attention(config: ConfigJson, lists: ConfigJson) -> int:
+    """Number of layers with attention, by `layer_types`, by the published lists (from 1), or every fourth layer."""
+    layers, listed = config.count("num_hidden_layers"), _attending(config, LINEAR)
+    if listed is not None:
+        return listed
+    attention, delta = set(lists.whole_numbers("full_attn_layers")), set(lists.whole_numbers("kda_layers"))
+    if not attention and not delta:
+        return (layers - 1) // 4
+    both = {layer for layer in attention | delta if 1 <= layer <= layers}
+    if attention & delta or len(both) != layers:
+        raise config.fail("linear_attn_config", f"each of {layers} layers in `full_attn_layers` or `kda_layers`")
+    return len(attention & both)
+
+
+def kimi_linear(config: ConfigJson) -> ModelShape:
+    """Kimi Linear: latent attention in every fourth layer, Kimi Delta Attention in the others; experts."""
+    named = {name: config.values[key] for key, name in KIMI_KEYS.items() if config.values.get(key) is not None}
+    config = ConfigJson(config.file, {**config.values, **named})
+    hidden, layers, lists = (
+        config.count("hidden_size"),
+        config.count("num_hidden_layers"),
+        config.inner("linear_attn_config"),
+    )
+    latent, experts = latent_of(config), experts_of(config, ("num_local_experts",), "moe_intermediate_size")
+    attention = _kimi_attention(config, lists)
+    heads = lists.opt_count("num_heads") or config.opt_count("linear_num_heads") or 32
+    size = lists.opt_count("head_dim") or config.opt_count("linear_head_dim") or 128
+    taps = lists.opt_count("short_conv_kernel_size") or config.opt_count("linear_conv_kernel_dim") or 4
+    delta = LinearAttention(
+        layers=layers - attention, key_heads=heads, key_dim=size, value_heads=heads, value_dim=size, convolution=taps,
+        gates=0, gate_rank=size,
+    )  # fmt: skip
+    # convolutions and a bias of the decays of each channel; a decay of each head; a norm
+    vectors = heads * size * (3 * taps + 1) + heads + size
+    ranks = latent["kv_lora_rank"] + (latent["q_lora_rank"] or 0)
+    biases = ranks + latent["rope_head_dim"] + hidden if config.flag("attention_bias", False) else 0
+    return decoder(
+        config,
+        attention_layers=attention,
+        linear=delta if attention < layers else None,
+        shared_experts=config.opt_count("n_shared_experts", low=0) or 0,
+        dense_layers=first_dense(config, default=1),
+        other_params=(2 * layers + 1) * hidden + attention * (ranks + biases) + (layers - attention) * vectors,
+        **latent,
+        **experts,
+        **groups_of(config, experts["experts"]),
+    )

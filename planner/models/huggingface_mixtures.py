@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.models.huggingface_decoder import decoder, window_of
+from planner.models.huggingface_decoder import decoder, heads_of, window_of
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
@@ -28,6 +28,15 @@ def mixtral(config: ConfigJson) -> ModelShape:
     return decoder(config, ffn_hidden=0, **window_of(config), **experts)
 
 
+def granite_moe_shared(config: ConfigJson) -> ModelShape:
+    """Granite's mixtures: like Mixtral, in some models with a shared block beside the experts."""
+    experts = experts_of(config, ("num_local_experts",), "intermediate_size")
+    shared = config.opt_count("shared_intermediate_size", low=0) or 0
+    if shared % experts["expert_ffn"]:
+        raise config.fail("shared_intermediate_size", "a multiple of intermediate_size")
+    return decoder(config, ffn_hidden=0, shared_experts=shared // experts["expert_ffn"], **experts)
+
+
 def gpt_oss(config: ConfigJson) -> ModelShape:
     """GPT-OSS: like Mixtral, with biases and local attention in every second layer."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
@@ -46,20 +55,30 @@ def _leading_dense(config: ConfigJson) -> int:
     return len(named)
 
 
+def _every(config: ConfigJson, period: int, first: int = 0) -> dict[str, int]:
+    """Experts in each layer whose number, counted from 1, is a multiple of a period, after the first dense layers.
+
+    Where the layers are no multiple of the period, or the first ones are dense, some more layers at the start count as
+    dense here, so that the numbers of dense layers and of those with experts are right.
+    """
+    layers = config.count("num_hidden_layers")
+    moe = layers // period - min(first, layers) // period
+    return {"dense_layers": layers - moe * period, "moe_every": period}
+
+
 def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
     """Qwen mixtures: some dense layers, and shared experts given by their size; `fields` are specific to the family."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
     dense = _leading_dense(config)
-    moe_every = config.opt_count("decoder_sparse_step") or 1
+    period = config.opt_count("decoder_sparse_step") or 1
     shared = config.opt_count("shared_expert_intermediate_size", low=0) or 0
     if shared % experts["expert_ffn"]:
         raise config.fail("shared_expert_intermediate_size", "a multiple of moe_intermediate_size")
     return decoder(
         config,
-        ffn_hidden=config.count("intermediate_size") if dense or moe_every > 1 else 0,
+        ffn_hidden=config.count("intermediate_size") if dense or period > 1 else 0,
         shared_experts=shared // experts["expert_ffn"],
-        dense_layers=dense,
-        moe_every=moe_every,
+        **_every(config, period, dense),
         **experts,
         **fields,
     )
@@ -68,9 +87,15 @@ def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
 def llama4(config: ConfigJson) -> ModelShape:
     """Llama 4: one shared expert; in some models every second layer is dense."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
-    moe_every = config.opt_count("interleave_moe_layer_step") or 1
-    dense = config.count("intermediate_size_mlp") if moe_every > 1 else 0
-    return decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=moe_every, **experts)
+    period, layers = config.opt_count("interleave_moe_layer_step") or 1, config.count("num_hidden_layers")
+    listed = tuple(layer for layer in config.whole_numbers("moe_layers") if 0 <= layer < layers)
+    if listed:
+        period = listed[0] + 1
+        expected = range(listed[0], layers, period)
+        if len(listed) != len(expected) or listed != tuple(expected):
+            raise config.fail("moe_layers", f"every {period}-th layer, as the first one is {listed[0]}")
+    dense = config.count("intermediate_size_mlp") if period > 1 else 0
+    return decoder(config, ffn_hidden=dense, shared_experts=1, **_every(config, period), **experts)
 
 
 def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
@@ -85,14 +110,27 @@ def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
     return {} if token_groups == groups else {"expert_groups": groups, "token_groups": token_groups}
 
 
+def first_dense(config: ConfigJson, default: int = 0) -> int:
+    """Number of leading layers with a dense feed-forward block, from `mlp_layer_types` or `first_k_dense_replace`.
+
+    As in transformers, a model with fewer layers than the dense ones stated has only dense layers.
+    """
+    layers, listed = config.count("num_hidden_layers"), config.texts("mlp_layer_types")
+    if not listed:
+        stated = config.opt_count("first_k_dense_replace", low=0)
+        return min(default if stated is None else stated, layers)
+    dense = listed.count("dense")
+    if len(listed) != layers or not set(listed[:dense]) <= {"dense"} or not set(listed[dense:]) <= {"sparse"}:
+        raise config.fail("mlp_layer_types", "`dense` for the first layers, and `sparse` for all others")
+    return dense
+
+
 def _after_dense_layers(config: ConfigJson) -> dict[str, int]:
     """Routed and shared experts after leading dense layers, with DeepSeek's key names."""
     experts = experts_of(config, ("n_routed_experts",), "moe_intermediate_size")
-    # As in transformers, a model with fewer layers than the dense ones stated has only dense layers.
-    dense = min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers"))
     return {
         "shared_experts": config.opt_count("n_shared_experts", low=0) or 0,
-        "dense_layers": dense,
+        "dense_layers": first_dense(config),
         "moe_every": config.opt_count("moe_layer_freq") or 1,
         **experts,
         **groups_of(config, experts["experts"]),
@@ -110,6 +148,27 @@ def olmoe(config: ConfigJson) -> ModelShape:
     return decoder(config, ffn_hidden=0, **experts)
 
 
+def _normed_heads(config: ConfigJson, norms: int) -> dict[str, int]:
+    """Heads, and the parameters of `norms` norms in each layer, of the last one, and of those of q and k."""
+    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
+    heads = heads_of(config, hidden)
+    keys_and_queries = (heads["heads"] + heads["kv_heads"]) * heads["head_dim"]
+    biases = (keys_and_queries + heads["kv_heads"] * heads["head_dim"] + hidden) * config.flag("attention_bias", False)
+    return {**heads, "other_params": layers * (norms * hidden + keys_and_queries + biases) + hidden}
+
+
+def flex_olmo(config: ConfigJson) -> ModelShape:
+    """FlexOlmo: like OLMoE, with norms behind its blocks."""
+    experts = experts_of(config, ("num_experts", "num_local_experts"), "intermediate_size")
+    return decoder(config, ffn_hidden=0, **_normed_heads(config, 2), **experts)
+
+
+def minimax(config: ConfigJson) -> ModelShape:
+    """MiniMax-M2: like Mixtral, with norms of queries and keys."""
+    experts = experts_of(config, ("num_local_experts", "num_experts"), "intermediate_size")
+    return decoder(config, ffn_hidden=0, **_normed_heads(config, 2), **experts)
+
+
 def ernie(config: ConfigJson) -> ModelShape:
     """ERNIE: shared experts and leading dense layers, with different key names for all of them."""
     last, layers = config.values.get("moe_layer_end_index"), config.count("num_hidden_layers")
@@ -118,24 +177,38 @@ def ernie(config: ConfigJson) -> ModelShape:
     return decoder(
         config,
         shared_experts=config.opt_count("moe_num_shared_experts", low=0) or 0,
-        dense_layers=min(config.opt_count("moe_layer_start_index", low=0) or 0, layers),
-        moe_every=config.opt_count("moe_layer_interval") or 1,
+        **_every(
+            config,
+            config.opt_count("moe_layer_interval") or 1,
+            config.opt_count("moe_layer_start_index", low=0) or 0,
+        ),
         **experts_of(config, ("moe_num_experts",), "moe_intermediate_size", ("moe_k",)),
     )
 
 
+def latent_of(config: ConfigJson) -> dict[str, Any]:
+    """Latent attention with DeepSeek's key names."""
+    rope, heads = config.count("qk_rope_head_dim"), config.count("num_attention_heads")
+    return {
+        "heads": heads,
+        "kv_heads": heads,
+        "head_dim": config.count("qk_nope_head_dim") + rope,
+        "q_lora_rank": config.opt_count("q_lora_rank"),
+        "kv_lora_rank": config.count("kv_lora_rank"),
+        "rope_head_dim": rope,
+        "v_head_dim": config.count("v_head_dim"),
+    }
+
+
 def deepseek(config: ConfigJson) -> ModelShape:
     """DeepSeek: latent attention, shared experts, leading dense layers, and routing within groups of experts."""
-    rope = config.count("qk_rope_head_dim")
-    heads = config.count("num_attention_heads")
-    return decoder(
-        config,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=config.count("qk_nope_head_dim") + rope,
-        q_lora_rank=config.opt_count("q_lora_rank"),
-        kv_lora_rank=config.count("kv_lora_rank"),
-        rope_head_dim=rope,
-        v_head_dim=config.count("v_head_dim"),
-        **_after_dense_layers(config),
-    )
+    return decoder(config, **latent_of(config), **_after_dense_layers(config))
+
+
+def glm_lite(config: ConfigJson) -> ModelShape:
+    """GLM-4.7-Flash: DeepSeek's layers, dense in the first one unless the file says otherwise."""
+    hidden, layers, latent = config.count("hidden_size"), config.count("num_hidden_layers"), latent_of(config)
+    ranks = latent["kv_lora_rank"] + (latent["q_lora_rank"] or 0)
+    biases = (ranks + latent["rope_head_dim"] + hidden) * config.flag("attention_bias", False)
+    fields = _after_dense_layers(config) | {"dense_layers": first_dense(config, default=1)}
+    return decoder(config, other_params=layers * (2 * hidden + ranks + biases) + hidden, **latent, **fields)

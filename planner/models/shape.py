@@ -46,6 +46,8 @@ class ModelShape:
     """Window of local attention in tokens; None if every layer attends to the whole sequence."""
     global_attention_every: int = 1
     """With a window, every n-th layer attends to the whole sequence; 1 means that all layers are local."""
+    global_attention_layers: int | None = None
+    """With a window, number of layers that attend to the whole sequence; None if `global_attention_every` says it."""
     q_lora_rank: int | None = None
     """Multi-head latent attention: rank of the query compression; None if queries are not compressed."""
     kv_lora_rank: int | None = None
@@ -94,6 +96,11 @@ class ModelShape:
     Layers and parameters are counted without them, except after `unrolled`."""
     mtp_shares_weights: bool = False
     """Whether all of these modules share the weights of one (Nemotron 3)."""
+    other_params: int | None = None
+    """Parameters besides the matrices of the layers, the embedding and the output layer: norms, biases, convolutions
+    and the like; None if `vector_params` follows from the other fields, within a few parts in a thousand."""
+    dropout: bool | None = None
+    """Whether the model is trained with dropout; None for the usual: with it if it is an encoder, otherwise without."""
     mtp_unrolled: int = 0
     """Number of these modules that `layers` and `head_ratio` include: 0, except after `unrolled`."""
     params_published: float | None = None
@@ -111,12 +118,26 @@ class ModelShape:
             self, layers=self.layers + more, head_ratio=self.head_ratio * (1 + self.mtp_layers), mtp_unrolled=more,
             attention_layers=None if self.attention_layers is None else self.attention_layers + more,
             ffn_layers=None if self.ffn_layers is None else self.ffn_layers + more,
+            other_params=None if self.other_params is None else self.other_params + 2 * more * self.hidden,
         )  # fmt: skip
 
     @property
     def has_network(self) -> bool:
         """Whether it is a vision model, described by `network` rather than by the fields of a transformer."""
         return self.kind == "image"
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether the model is trained with dropout."""
+        return self.kind == "encoder" if self.dropout is None else self.dropout
+
+    @property
+    def global_share(self) -> float:
+        """Layers that attend to the whole sequence over layers with attention, if the others have a window, 0..1."""
+        if self.global_attention_layers is None:
+            return 0.0 if self.global_attention_every <= 1 else 1.0 / self.global_attention_every
+        attending = self.layers if self.attention_layers is None else self.attention_layers
+        return min(1.0, self.global_attention_layers / max(attending, 1))
 
     @property
     def moe_layers(self) -> int:
@@ -160,12 +181,11 @@ class ModelShape:
     def heads_to_split(self) -> int:
         """The number that a tensor parallel size must divide.
 
-        It is the greatest common divisor of the query heads and of the key and value heads of linear attention.
-        Megatron-Core does not split a group of Mamba-2 over two ranks (`megatron/core/ssm/mamba_mixer.py`).
+        It is the greatest common divisor of the query heads and of the heads of linear attention.
         """
         if self.linear is None:
             return self.heads
-        return math.gcd(self.heads * (self.attention_layers != 0), self.linear.key_heads, self.linear.value_heads)
+        return math.gcd(self.heads * (self.attention_layers != 0), self.linear.heads_to_split)
 
     @property
     def query_outputs(self) -> int:
@@ -275,6 +295,8 @@ class ModelShape:
     @property
     def vector_params(self) -> float:
         """Parameters of norms and biases in all layers; small, but counted."""
+        if self.other_params is not None:
+            return float(self.other_params)
         per_layer = 2.0 * self.hidden
         if self.biases:
             per_layer += 2.0 * self.hidden

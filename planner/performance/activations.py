@@ -42,6 +42,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     inputs = made_again + mixed + into_mlp * routed
     others = 2.0 * hidden + attended * _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     others = others + work.scan_elements + work.scan_out + _scaled_outputs(recipe, work)
+    if recipe.model.linear is not None and not recipe.model.linear.scans:  # a convolution's input is kept too
+        others = others + work.scan_out
     if recipe.model.gated_attention:  # its output before the gate is kept too
         others = others + attended * work.attention_out
     masks = 2.0 * hidden if recipe.dropout else 0.0

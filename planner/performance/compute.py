@@ -160,10 +160,17 @@ def _memory(recipe: Recipe, work: Work, rates: Rates, moe: bool) -> Value:
 
 
 def _scan_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
-    """Time of linear attention between its products, forward and backward: convolution, scan and gated norm."""
-    if recipe.model.linear is None:
+    """Time of linear attention between its products, forward and backward: convolution, scan and gated norm.
+
+    The scans of Mamba-1 and KDA are assumed to need as many passes as those from which `scan_passes` was fitted
+    (Mamba-2). A short convolution without a scan is three fused operations on tensors of the size of its values: two
+    gates, and the convolution. Each is assumed to need as many passes as the activation of a feed-forward block.
+    """
+    linear = recipe.model.linear
+    if linear is None:
         return 0.0
-    moved_bytes = work.scan_elements * recipe.policy.activation_bytes * rates.scan_passes * rates.fusion_ratio
+    passes = rates.scan_passes if linear.scans else rates.ffn_passes
+    moved_bytes = work.scan_elements * recipe.policy.activation_bytes * passes * rates.fusion_ratio
     return moved_bytes / rates.memory_bytes_per_s
 
 

@@ -159,8 +159,7 @@ def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True)
     if window is None or window >= seq_len:
         return global_keys
     local_keys = window - window * window / (2.0 * seq_len) if causal else min(float(seq_len), 2.0 * window)
-    share = 0.0 if model.global_attention_every <= 1 else 1.0 / model.global_attention_every
-    return share * global_keys + (1.0 - share) * local_keys
+    return model.global_share * global_keys + (1.0 - model.global_share) * local_keys
 
 
 def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
@@ -195,10 +194,8 @@ def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array)
         attention += (MatMul(m=tokens, n=model.hidden / tp, k=2.0 * model.hidden, mean_count=model.mtp_share),)
     if linear is None:
         return attention
-    outputs = (linear.outputs - 2 * linear.keys) / tp + 2 * linear.keys / np.minimum(tp, linear.key_heads)
-    into = MatMul(m=tokens, n=outputs, k=float(model.hidden), mean_count=model.linear_share)
-    out = MatMul(m=tokens, n=float(model.hidden), k=linear.inner / tp, mean_count=model.linear_share)
-    return (*attention, into, out)
+    sizes = linear.products(model.hidden, tp)
+    return (*attention, *(MatMul(m=tokens, n=n, k=k, mean_count=model.linear_share) for n, k in sizes))
 
 
 def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:
@@ -252,12 +249,13 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
 
 
 def _scanned(model: ModelShape, tokens: Array, at: Layouts) -> tuple[Array, Array]:
-    """Elements that enter the scan (the gate included) and elements that leave it, averaged over all layers."""
+    """Elements that enter the scan or the convolution (gates included) and that leave it, averaged over all layers."""
     linear = model.linear
     if linear is None:
         return np.zeros_like(tokens), np.zeros_like(tokens)
     keys, values = linear.scanned_keys(at.tp, at.cp), linear.inner / at.tp
-    return model.linear_share * tokens * 2.0 * (values + keys), model.linear_share * tokens * values
+    entering = (1.0 + linear.gates) * values + 2.0 * keys + linear.further_values / at.tp
+    return model.linear_share * tokens * entering, model.linear_share * tokens * values
 
 
 def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:

@@ -227,7 +227,8 @@ def _summed(values: Floats) -> Floats:
 
 def _stacked(values: Sequence[Value]) -> Floats:
     """Arrays broadcast to one shape and stacked along a new first axis."""
-    result = np.empty((len(values), *np.broadcast(*values).shape))
+    shape = np.broadcast_shapes(*map(np.shape, values))  # unlike `np.broadcast`, of any number of arrays
+    result = np.empty((len(values), *shape))
     for row, value in zip(result, values, strict=True):
         row[...] = value
     return result

@@ -144,10 +144,10 @@ def copied_per_layer(model: ModelShape, tp: npt.NDArray[np.int64]) -> Array:
     """Matrix parameters per layer that a tensor parallel rank holds beyond its `1 / tp`, averaged over layers,
     `[layout]`.
 
-    Every rank holds all of the projections down to latent states, which all heads share, of the projections around
-    routed experts, and of the router. With more ranks than key and value heads, several ranks hold the same heads
-    (`parallel_mode="duplicated"` in Megatron-Core's `multi_latent_attention.py` and `moe_layer.py`; `NoParallel` in
-    torchtitan's `deepseek_v3/infra/parallelize.py`).
+    Every rank holds all of the projections down to latent states and gates, which all heads share, of the projections
+    around routed experts, and of the router. With more ranks than key and value heads, several ranks hold the same
+    heads (`parallel_mode="duplicated"` in Megatron-Core's `multi_latent_attention.py` and `moe_layer.py`; `NoParallel`
+    in torchtitan's `deepseek_v3/infra/parallelize.py`).
     """
     hidden, attended = model.hidden, model.attention_share
     whole = hidden * model.moe_share * (model.experts + 2.0 * (model.expert_hidden or 0))
@@ -158,8 +158,10 @@ def copied_per_layer(model: ModelShape, tp: npt.NDArray[np.int64]) -> Array:
         kv = attended * hidden * model.kv_heads * (model.head_dim + model.value_dim) * (1.0 + model.cross_share)
         shared = kv * (1.0 / np.minimum(tp, model.kv_heads) - 1.0 / tp)
     if model.linear is not None:
-        keys = model.linear_share * hidden * 2.0 * model.linear.keys
+        keys = model.linear_share * hidden * float(model.linear.keys_of_input)
         shared = shared + keys * (1.0 / np.minimum(tp, model.linear.key_heads) - 1.0 / tp)
+        between = (m.inputs * m.outputs for m in model.linear.inner_matrices(hidden) if m.split == "none")
+        whole += model.linear_share * sum(between)
     return np.asarray(shared + whole * (1.0 - 1.0 / tp))
 
 

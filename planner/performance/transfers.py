@@ -129,7 +129,8 @@ def context_transfers(
     """Context parallel messages: keys and values are gathered forward and backward, and their gradients are scattered.
 
     This adds up to 3 passes over the sequence. Linear attention exchanges parts of the sequence for heads, and back,
-    and waits for both exchanges (NVIDIA/Megatron-LM, `megatron/core/ssm/mamba_context_parallel.py`).
+    and waits for both exchanges (NVIDIA/Megatron-LM, `megatron/core/ssm/mamba_context_parallel.py`). A short
+    convolution needs only a few tokens of the next rank, which are not counted.
     """
     if (at.cp == 1).all():
         return ()
@@ -147,10 +148,11 @@ def context_transfers(
         operation="reduce_scatter", carries="key_and_value_gradients", payload_bytes=payload, group=group,
         once_s=scatter_s(payload, group, rates), times=times,
     )  # fmt: skip
-    if model.linear is None:
-        return gather, scatter
     linear = model.linear
-    width = 3.0 * linear.inner / at.tp + 2.0 * linear.scanned_keys(at.tp, at.cp)
+    if linear is None or not linear.scans:
+        return gather, scatter
+    values = (2.0 + linear.gates) * linear.inner + linear.further_values
+    width = values / at.tp + 2.0 * linear.scanned_keys(at.tp, at.cp)
     exchanged_bytes = tokens * width * recipe.policy.activation_bytes
     exchange = Transfer(
         operation="all_to_all", carries="scan_inputs", payload_bytes=exchanged_bytes, group=group,

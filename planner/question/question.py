@@ -156,7 +156,7 @@ class Question:
             attention=self.attention or default_attention(self.stack, cluster.gpu, fine_tunes=self.fine_tunes),
             offload=self.offload,
             grad_compression=self.grad_compression,
-            dropout=model.kind == "encoder",
+            dropout=model.has_dropout,
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster.gpu),
             act_ckpts=ACT_CKPT if framework is None else framework.act_ckpts,
             sequence_parallel=framework is None or framework.sequence_parallel,

@@ -39,7 +39,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "assumed_lengths": lambda recipe, rates: recipe.lengths_assumed,
     "decomposed": lambda recipe, rates: recipe.how.decomposed,
     "experts": lambda recipe, rates: bool(recipe.model.experts),
-    "linear_attention": lambda recipe, rates: recipe.model.linear is not None,
+    "linear_attention": lambda recipe, rates: recipe.model.linear is not None and recipe.model.linear.scans,
     "blocking_sends": lambda recipe, rates: recipe.kernels == "eager",
     "casts": lambda recipe, rates: bool(recipe.policy.cast_bytes_per_element),
     "offload": lambda recipe, rates: recipe.offload != "none" or recipe.optimizer.paged,

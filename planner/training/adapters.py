@@ -55,12 +55,14 @@ def _as_often(weights: tuple[Adapted, ...], share: float) -> tuple[Adapted, ...]
 
 
 def _linear_attention(model: ModelShape) -> tuple[Adapted, ...]:
-    """Input and output weights of linear attention."""
+    """Weights of linear attention."""
     linear = model.linear
     if linear is None:
         return ()
-    into = Adapted(inputs=model.hidden, outputs=linear.outputs)
-    return _as_often((into, Adapted(inputs=linear.inner, outputs=model.hidden, gives_hidden=True)), model.linear_share)
+    weights = [Adapted(inputs=model.hidden, outputs=outputs) for outputs in linear.input_products]
+    weights += [Adapted(inputs=matrix.inputs, outputs=matrix.outputs) for matrix in linear.inner_matrices(model.hidden)]
+    weights.append(Adapted(inputs=linear.inner, outputs=model.hidden, gives_hidden=True))
+    return _as_often(tuple(weights), model.linear_share)
 
 
 def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:

@@ -55,10 +55,14 @@ def _experts(run: PlannedRun) -> Iterator[Argument]:
 
 
 def _expert_layers(run: PlannedRun) -> str:
-    """Return which layers have experts: all after the first dense ones, or the last of every few."""
+    """Return which layers have experts: all after the first dense ones, or one of every few."""
     layers, dense, interval = run.count("layers"), run.count("dense_layers"), max(1, run.count("moe_every"))
-    if dense:
+    if dense and interval == 1:
         return f"([0]*{dense}+[1]*{layers - dense})"
+    if dense:
+        repeats, left = divmod(layers - dense, interval)
+        rest = f"+[1]+[0]*{left - 1}" if left else ""
+        return f"([0]*{dense}+([1]+[0]*{interval - 1})*{repeats}{rest})"
     return str(interval) if interval == 1 or layers % interval else f"([0]*{interval - 1}+[1])*{layers // interval}"
 
 

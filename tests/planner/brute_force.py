@@ -87,8 +87,9 @@ class OneLayout(Parts):
         ranks = self.ranks(y.cp, y.tp)
         attending, scanning = (sum(getattr(k, has) for k in self.layers) / m.layers for has in ("attends", "scans"))
         passes = attending * ((2 + recomputed_share) * self.gather(payload, ranks) + self.scatter(payload, ranks))
-        values, keys = self.scan_sizes()
-        sent_bytes = self.tokens * (3 * values + 2 * keys) * self.a
+        if m.linear is not None and not m.linear.key_dim:
+            scanning = 0  # a convolution needs no tokens of other ranks but the last few
+        sent_bytes = self.tokens * (self.scan_entering() + self.scan_sizes()[0]) * self.a
         exchanged = scanning * (2 + recomputed_share) * self.all_to_all(sent_bytes, ranks, 1.0)
         hidden = self.q.overlap_cp_ratio * (layer["attention"] + recomputed_share * layer["attention_f"])
         return max(0.0, passes - hidden) + exchanged
@@ -331,7 +332,7 @@ class OneLayout(Parts):
         gate = attention_out if m.gated_attention else 0.0
         heads = queries * 2 + attention_out + gate if eager else self.head_elements()
         kept = []
-        scan_values, scan_keys = self.scan_sizes()
+        scan_values = self.scan_sizes()[0]
         # frozen, a weight beside no adapter does not ask for its input again
         into_mixer = 0 if self.adapts and r.lora_targets == "mlp" else 1
         into_mlp = 0 if self.adapts and r.lora_targets in ("attention", "qv") else 1
@@ -339,11 +340,13 @@ class OneLayout(Parts):
             ffn = self.inner_elements(kind)
             routed = self.tokens * self.routed_width() * m.top_k * self.etp / y.tp if kind.routes else 0.0
             made_again = (into_mixer + into_mlp) * (hidden + gathered) + into_mlp * ffn
-            scanned = kind.scans * self.tokens * 2 * (scan_values + scan_keys)
+            scanned = kind.scans * self.tokens * self.scan_entering()
             mixed = kind.attends * attention_out + kind.scans * self.tokens * scan_values
             inputs = made_again + mixed + into_mlp * routed
             others = 2 * hidden + kind.attends * (heads + gate) + (inner - 1) * ffn + routed
             others += scanned + kind.scans * self.tokens * scan_values + self.scaled_outputs(kind)
+            if kind.scans and not m.linear.key_dim:
+                others += self.tokens * scan_values  # the input of the convolution
             whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
             kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
         plain, ffn, made_again, mixed, attends = (sum(layer[i] for layer in kept) / len(kept) for i in range(5))

@@ -179,8 +179,25 @@ class Parts:
         linear, t = self.m.linear, self.y.tp
         values, numbers = linear.value_heads * linear.value_dim / t, linear.head_inputs * linear.value_heads / t
         keys = linear.key_heads * linear.key_dim / min(t, linear.key_heads)
-        into = Product(rows=self.tokens, columns=2 * values + 2 * keys + numbers, inner=self.m.hidden)
-        return [into, Product(rows=self.tokens, columns=self.m.hidden, inner=values)]
+        sizes = [((1 + linear.gates) * values + 2 * keys + numbers, self.m.hidden), (self.m.hidden, values)]
+        if linear.step_rank:
+            sizes[0] = (2 * values, self.m.hidden)
+            sizes += [(linear.step_rank + 2 * linear.key_dim, values), (values, linear.step_rank)]
+        if linear.gate_rank:
+            down, keys_here = (linear.gate_rank, self.m.hidden), linear.key_heads * linear.key_dim / t
+            sizes += [down, down, (keys_here, linear.gate_rank), (values, linear.gate_rank)]
+        return [Product(rows=self.tokens, columns=columns, inner=inner) for columns, inner in sizes]
+
+    def scan_entering(self) -> float:
+        """Elements per token that enter the scan or the convolution of one layer on this GPU."""
+        values, keys = self.scan_sizes()
+        if self.m.linear is None:
+            return 0.0
+        if self.m.linear.step_rank:
+            return 3 * values + 2 * keys  # with a time step for each channel
+        if self.m.linear.gate_rank:  # with a decay for each channel of a key
+            return 2 * values + 2 * keys + self.m.linear.key_heads * self.m.linear.key_dim / self.y.tp
+        return 2 * values + 2 * keys if self.m.linear.key_dim else 3 * values
 
     def joining_products(self, kind: Layer) -> list[Product]:
         """Hidden state and embedding side by side, to a hidden state: where a layer predicts a further token."""
@@ -225,6 +242,8 @@ class Parts:
             return whole
         near = window - window**2 / (2 * seq) if causal else min(seq, 2.0 * window)
         share = 1 / m.global_attention_every if m.global_attention_every > 1 else 0.0
+        if m.global_attention_layers is not None:
+            share = min(m.global_attention_layers / max(sum(kind.attends for kind in self.layers), 1), 1)
         return share * whole + (1 - share) * near
 
     # -- seconds of one layer
@@ -366,7 +385,8 @@ class Parts:
         if moe:
             elements += self.tokens * self.routed_width() * m.top_k * self.etp / y.tp * q.moe_passes
         if kind.scans:
-            elements += self.tokens * 2 * sum(self.scan_sizes()) * q.scan_passes
+            passes = q.scan_passes if m.linear.key_dim else q.ffn_passes
+            elements += self.tokens * self.scan_entering() * passes
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
@@ -406,6 +426,18 @@ class Parts:
         experts = (up_of_expert + down_of_expert) * self.m.top_k
         return into + out + up + down + experts
 
+    def adapted_scan(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of the weights of linear attention before its scan."""
+        h, linear = self.m.hidden, self.m.linear
+        values, keys = linear.value_heads * linear.value_dim, linear.key_heads * linear.key_dim
+        numbers, rank, steps = linear.head_inputs * linear.value_heads, linear.gate_rank, linear.step_rank
+        if rank:
+            down = [(h, keys), (h, keys), (h, values), (h, numbers), (h, rank), (h, rank)]
+            return [*down, (rank, keys), (rank, values)]
+        if steps:
+            return [(h, 2 * values), (values, steps + 2 * keys), (steps, values)]
+        return [(h, (1 + linear.gates) * values + 2 * keys + numbers)]
+
     def adapted_parts(self, kind: Layer) -> tuple[list[tuple[int, int]], ...]:
         """They by place: into and out of mixers, up and down in the feed-forward, and in one routed expert."""
         m, h, targets = self.m, self.m.hidden, self.r.lora_targets
@@ -424,9 +456,8 @@ class Parts:
                 into = [(h, q + k + v)] if fused else [(h, q), (h, k), (h, v)]
             out = [(m.heads * m.value_dim, h)]
         if kind.scans and targets == "all-linear":
+            into += self.adapted_scan()
             values = m.linear.value_heads * m.linear.value_dim
-            keys = m.linear.key_heads * m.linear.key_dim
-            into += [(h, 2 * values + 2 * keys + m.linear.head_inputs * m.linear.value_heads)]
             out += [(values, h)]
         if targets != "attention":
             wide = 2 if m.gated_mlp else 1
@@ -627,7 +658,7 @@ class Parts:
     def mixer_params(self, kind: Layer) -> float:
         m = self.m
         params = (m.attention_params if kind.attends else 0.0) + (2 * m.hidden**2 if kind.joins else 0.0)
-        return params + (m.hidden * (m.linear.outputs + m.linear.inner) if kind.scans else 0.0)
+        return params + (m.linear.matrix_params(m.hidden) if kind.scans else 0.0)
 
     def ends(self) -> tuple[float, float]:
         """Parameters of the ends on the first and on the last stage."""

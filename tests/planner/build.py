@@ -179,6 +179,8 @@ def shapes(draw: st.DrawFn) -> ModelShape:
         learned_positions=draw(st.sampled_from((0, 2048))),
         sliding_window=draw(st.sampled_from((None, None, 512))),
         global_attention_every=draw(st.sampled_from((1, 2))),
+        global_attention_layers=draw(st.sampled_from((None, None, 0, 1))),
+        dropout=draw(st.sampled_from((None, False))),
     )
     if draw(st.booleans()):
         model = replace(
@@ -202,6 +204,19 @@ def shapes(draw: st.DrawFn) -> ModelShape:
     return replace(model, mtp_layers=further, mtp_shares_weights=draw(st.booleans())).unrolled()
 
 
+MAMBA_1: dict[str, int] = {
+    "key_heads": 1, "key_dim": 16, "value_heads": 1024, "value_dim": 1, "head_inputs": 0, "step_rank": 32,
+}  # fmt: skip
+KIMI_DELTA: dict[str, int] = {
+    "key_heads": 8, "key_dim": 64, "value_heads": 8, "head_inputs": 1, "gates": 0, "gate_rank": 64,
+}  # fmt: skip
+SHORT_CONVOLUTION: dict[str, int] = {
+    "key_heads": 1, "key_dim": 0, "value_heads": 512, "value_dim": 1, "head_inputs": 0, "gates": 2, "convolution": 3,
+}  # fmt: skip
+KINDS_OF_LINEAR: tuple[dict[str, int], ...] = ({}, {}, MAMBA_1, KIMI_DELTA, SHORT_CONVOLUTION)
+"""What replaces the sizes of Mamba-2 or the gated delta rule for the other kinds of linear attention."""
+
+
 @st.composite
 def hybrids_of(draw: st.DrawFn, model: ModelShape) -> ModelShape:
     """The same with linear attention in some layers, beside attention or instead, and a feed-forward in some."""
@@ -212,6 +227,7 @@ def hybrids_of(draw: st.DrawFn, model: ModelShape) -> ModelShape:
         value_heads=key_heads * draw(st.sampled_from((2, 4))), value_dim=64,
         head_inputs=draw(st.sampled_from((1, 2))), gated_norm=draw(st.booleans()),
     )  # fmt: skip
+    linear = replace(linear, **draw(st.sampled_from(KINDS_OF_LINEAR)))
     return replace(
         model, linear=linear, gated_attention=model.kv_lora_rank is None and draw(st.booleans()),
         attention_layers=draw(st.one_of(st.none(), st.integers(0, layers))),

@@ -12,6 +12,7 @@ from planner.answer.plan import CurvePoint, Plan
 from planner.costs.facility_power import CapEffect
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
+from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout, context_powers, context_sizes
 from planner.planning.advice.safer import quickest_safe_way
 from planner.planning.advice.settings import differences
@@ -68,6 +69,7 @@ def warnings_of(
         warnings.append(
             Message.of("warning.positions", name=question.model.name, positions=positions, seq_len=question.seq_len)
         )
+    warnings += _assumed_layers(question.model)
     warnings += _limits_as_sold(question)
     warnings += _unusual_checkpointing(question)
     warnings += [
@@ -95,6 +97,19 @@ def warnings_of(
             most = question.most_gpus or plan.gpus
             warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
+
+
+def _assumed_layers(model: ModelShape) -> Iterator[Message]:
+    """Warn of layers whose speed neither a measurement nor a published run shows (`_scan_s` in `compute.py`)."""
+    linear = model.linear
+    if linear is None:
+        return
+    if linear.step_rank:
+        yield Message.of("warning.assumed_mamba_1")
+    elif linear.gate_rank:
+        yield Message.of("warning.assumed_kda")
+    elif not linear.scans:
+        yield Message.of("warning.assumed_convolutions")
 
 
 def _unusual_checkpointing(question: Question) -> Iterator[Message]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputFileError
-from planner.models.huggingface_decoder import context_of, heads_of, window_of
+from planner.models.huggingface_decoder import (
+    context_of,
+    heads_alone,
+    heads_of,
+    window_after_first_layers,
+    window_of,
+)
 from planner.models.huggingface_json import ConfigJson
 
 
@@ -14,21 +20,49 @@ def config(**values: object) -> ConfigJson:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "window", "global_every"),
+    ("kinds", "fields"),
     [
-        (["sliding_attention"] * 5 + ["full_attention"] + ["sliding_attention"] * 4, 1024, 6),
-        (["full_attention"] * 7 + ["sliding_attention"], None, 1),  # nearer to none local than to all
-        (["sliding_attention"] * 8, 1024, 1),
-        (["full_attention"] * 8, None, 1),
+        (["sliding_attention"] * 5 + ["full_attention"] + ["sliding_attention"] * 4, {"global_attention_every": 6}),
+        (["full_attention"] * 7 + ["sliding_attention"], {"global_attention_layers": 7}),
+        (["full_attention", "sliding_attention"] * 4, {"global_attention_layers": 4}),
+        (["sliding_attention"] * 8, {"global_attention_every": 1}),
     ],
 )
-def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, window, global_every):
+def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, fields):
     window_fields = window_of(config(sliding_window=1024, layer_types=kinds), global_every=4)
 
-    assert (window_fields.get("sliding_window"), window_fields.get("global_attention_every", 1)) == (
-        window,
-        global_every,
-    )
+    assert window_fields == {"sliding_window": 1024, **fields}
+
+
+def test_a_list_of_full_attention_alone_is_no_window():
+    assert window_of(config(sliding_window=1024, layer_types=["full_attention"] * 8), global_every=4) == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "fields"),
+    [
+        ({}, {}),
+        ({"use_sliding_window": False, "max_window_layers": 4}, {}),
+        ({"use_sliding_window": True}, {}),  # the first 28 layers have none
+        # transformers 5.24, `Qwen2Config`: a window in the layers from `max_window_layers` on
+        ({"use_sliding_window": True, "max_window_layers": 4}, {"sliding_window": 1024, "global_attention_layers": 4}),
+        ({"use_sliding_window": True, "max_window_layers": 8}, {}),
+        (
+            {"use_sliding_window": True, "layer_types": ["sliding_attention"] * 8},
+            {"sliding_window": 1024, "global_attention_every": 1},
+        ),
+    ],
+)
+def test_qwens_window_begins_behind_its_first_layers(values, fields):
+    assert window_after_first_layers(config(num_hidden_layers=8, sliding_window=1024, **values)) == fields
+
+
+def test_keys_that_a_class_does_not_have_change_no_heads():
+    plain = {"heads": 8, "kv_heads": 8, "head_dim": 64}
+
+    assert heads_alone(config(num_attention_heads=8, num_key_value_heads=2, head_dim=128), 512) == plain
+    with pytest.raises(InputFileError, match=r"hidden_size: expected a multiple of num_attention_heads \(96\)"):
+        heads_alone(config(num_attention_heads=96, head_dim=128, hidden_size=4096), 4096)
 
 
 def test_without_a_list_of_layers_the_family_says_which_see_everything():

@@ -6,7 +6,15 @@ import pytest
 
 from planner.errors import InputFileError
 from planner.models.huggingface_json import ConfigJson
-from planner.models.huggingface_mixtures import ernie, experts_of, groups_of
+from planner.models.huggingface_mixtures import (
+    ernie,
+    experts_of,
+    first_dense,
+    granite_moe_shared,
+    groups_of,
+    llama4,
+    qwen_moe,
+)
 
 GROUPS = {"n_group": 8, "topk_group": 4, "topk_method": "noaux_tc"}
 ERNIE = {
@@ -41,6 +49,58 @@ def test_a_token_has_no_more_experts_than_there_are():
         experts_of(
             ConfigJson("c.json", ERNIE | {"moe_k": 9}), ("moe_num_experts",), "moe_intermediate_size", ("moe_k",)
         )
+
+
+QWEN = ERNIE | {
+    "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 2, "shared_expert_intermediate_size": 0,
+}  # fmt: skip
+SCOUT = ERNIE | {"num_local_experts": 8, "num_experts_per_tok": 1, "intermediate_size_mlp": 2048}
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "moe_layers"),
+    [
+        # transformers 5.24: layer i has experts if i + 1 is a multiple of the step, and it is none of the first
+        (qwen_moe, QWEN | {"num_hidden_layers": 7}, 3),
+        (qwen_moe, QWEN | {"num_hidden_layers": 8, "mlp_only_layers": [0, 1, 2]}, 3),
+        (qwen_moe, QWEN | {"num_hidden_layers": 3, "decoder_sparse_step": 4}, 0),
+        (llama4, SCOUT | {"num_hidden_layers": 5, "interleave_moe_layer_step": 2}, 2),
+        (llama4, SCOUT | {"num_hidden_layers": 5, "moe_layers": [1, 3]}, 2),
+        (llama4, SCOUT | {"num_hidden_layers": 5, "moe_layers": [0, 1, 2, 3, 4, 5, 6]}, 5),
+        (ernie, ERNIE | {"num_hidden_layers": 5, "moe_layer_interval": 2, "moe_layer_start_index": 2}, 1),
+    ],
+)
+def test_layers_with_experts_are_those_at_a_multiple_of_their_interval(family, values, moe_layers):
+    shape = family(ConfigJson("c.json", values))
+
+    assert (shape.moe_layers, shape.layers - shape.moe_layers > 0) == (moe_layers, shape.ffn_hidden > 0)
+
+
+def test_experts_in_irregular_layers_are_refused():
+    with pytest.raises(InputFileError, match=r"moe_layers: expected every 2-th layer, as the first one is 1, found"):
+        llama4(ConfigJson("c.json", SCOUT | {"num_hidden_layers": 5, "moe_layers": [1, 2]}))
+
+
+def test_shared_blocks_of_granite_are_a_number_of_experts():
+    values = ERNIE | {"num_local_experts": 8, "num_experts_per_tok": 2}
+
+    assert granite_moe_shared(ConfigJson("c.json", values | {"shared_intermediate_size": 2048})).shared_experts == 2
+    assert granite_moe_shared(ConfigJson("c.json", values)).shared_experts == 0
+    with pytest.raises(InputFileError, match=r"shared_intermediate_size: expected a multiple of intermediate_size"):
+        granite_moe_shared(ConfigJson("c.json", values | {"shared_intermediate_size": 1000}))
+
+
+@pytest.mark.parametrize(
+    ("values", "dense"),
+    [
+        ({}, 1),
+        ({"first_k_dense_replace": 2}, 2),
+        ({"first_k_dense_replace": 9}, 4),
+        ({"mlp_layer_types": ["dense", "dense", "dense", "sparse"], "first_k_dense_replace": 2}, 3),
+    ],
+)
+def test_the_first_dense_layers_are_listed_or_counted(values, dense):
+    assert first_dense(ConfigJson("c.json", ERNIE | values), default=1) == dense
 
 
 def test_layers_of_experts_begin_where_the_file_says_and_go_on_to_the_last():

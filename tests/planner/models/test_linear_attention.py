@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from planner.models.catalogue import find_model
 from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
@@ -50,3 +52,36 @@ def test_a_norm_without_weights_has_none():
     with_norm, without = LinearAttention(**sizes), LinearAttention(**sizes, gated_norm=False)
 
     assert with_norm.vector_params - without.vector_params == 8 * 64
+
+
+ONE = {"layers": 1, "key_heads": 1, "key_dim": 16, "value_heads": 1024, "value_dim": 1, "head_inputs": 0}
+MAMBA_1 = LinearAttention(**ONE, step_rank=32, gated_norm=False)
+KIMI = LinearAttention(
+    layers=1, key_heads=8, key_dim=128, value_heads=8, value_dim=128, head_inputs=1, gates=0, gate_rank=128
+)
+CONVOLUTION = LinearAttention(**ONE | {"key_dim": 0}, gates=2, convolution=3, gated_norm=False)
+
+
+def test_mamba_1_makes_its_keys_and_time_steps_from_its_values():
+    # hidden 512, expanded to 1024: `in_proj` 512 to 2048, `x_proj` 1024 to 32 + 2 x 16, `dt_proj` 32 to 1024, and back
+    assert MAMBA_1.matrix_params(512) == 512 * 2048 + 1024 * 64 + 32 * 1024 + 1024 * 512
+    # `conv1d` of 1024 channels over 4 tokens with a bias; `A_log` of [1024, 16]; `D` and a bias of `dt_proj`
+    assert MAMBA_1.vector_params == 1024 * 5 + 1024 * 16 + 2 * 1024
+    assert MAMBA_1.heads_to_split == 1024  # every channel by itself, though all of them share their keys
+
+
+def test_kimis_gates_come_through_a_small_rank_that_every_tensor_parallel_rank_has():
+    products = [tuple(float(size) for size in sizes) for sizes in KIMI.products(512, np.float64(2.0))]
+
+    # q, k, v and beta: 3 x 1024 + 8 outputs, halved; down to 128 and up to the decays of the keys, and to the gate
+    assert products == [(1540, 512), (128, 512), (512, 128), (128, 512), (512, 128), (512, 512)]
+    assert KIMI.heads_to_split == 8
+    assert KIMI.further_values == 1024 + 1024
+
+
+def test_a_short_convolution_has_two_gates_and_no_scan():
+    assert CONVOLUTION.outputs == 3 * 1024
+    # a gate, three taps of two FLOP, and a gate, for each of 1024 channels
+    assert CONVOLUTION.scan_flop == (1 + 3 * 2 + 1) * 1024
+    assert not CONVOLUTION.scans
+    assert MAMBA_1.scans

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.catalogue import find_model
+from planner.models.linear_attention import LinearAttention
+from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.operations import count_work
@@ -91,6 +93,20 @@ def test_gated_attention_keeps_the_gate_and_where_nothing_is_made_again_what_it_
         return float(stored_bytes_per_layer(training, count_work(training, at), at, plain_rates())[0][0]) / 2 / TOKENS
 
     assert kept(gated) - kept(find_model("llama-3.1-8b")) == more * 32 * 128
+
+
+def test_a_short_convolution_keeps_its_gates_its_input_and_what_it_gives():
+    convolution = LinearAttention(
+        layers=32, key_heads=1, key_dim=0, value_heads=4096, value_dim=1, head_inputs=0, gates=2
+    )
+    bare = replace(find_model("llama-3.1-8b"), attention_layers=0)
+
+    def kept(model: ModelShape) -> float:
+        training, at = recipe(model, "bf16-pure"), layouts()
+        return float(stored_bytes_per_layer(training, count_work(training, at), at, plain_rates())[0][0]) / 2 / TOKENS
+
+    # `Lfm2ShortConv` of transformers 5.24: B, C and x; B x; its convolution; and C times that, the output's input
+    assert kept(replace(bare, linear=convolution)) - kept(bare) == 6 * 4096
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,15 @@ def test_the_exchange_before_and_after_a_scan_hides_behind_no_attention(key_head
     assert seconds(axes(training, layout(cp=cp), links(overlap_cp_ratio=1e9)).cp) == pytest.approx(bus / LINK)
 
 
+def test_a_convolution_sends_no_part_of_the_sequence():
+    convolution = LinearAttention(
+        layers=2, key_heads=1, key_dim=0, value_heads=16, value_dim=64, head_inputs=0, gates=2
+    )
+    training = recipe(shape(layers=2, attention_layers=0, linear=convolution), seq_len=32768)
+
+    assert seconds(axes(training, layout(cp=4)).cp) == 0
+
+
 def test_expert_parallel_sends_every_chosen_token_four_times_inside_a_node():
     training = recipe("mixtral-8x7b")  # every layer routes each token to 2 of 8 experts
     comm = axes(training, layout(dp=8, ep=8))

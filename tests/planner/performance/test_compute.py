@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -179,6 +179,22 @@ def test_linear_attention_moves_what_it_scans_once_per_pass_in_the_layers_that_h
 
     # 100 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
     assert float(with_scan.memory[0] - without.memory[0]) == pytest.approx(elements * 100 * 2 * 1.5 / 1e12)
+
+
+def test_a_short_convolution_is_three_activations_and_no_scan():
+    convolution = replace(LINEAR, key_heads=1, key_dim=0, head_inputs=0, gates=2)
+    nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "fusion_ratio": 1.5, "scan_passes": 1e6}
+    rates = compute_bound(memory_bytes_per_s=1e12, other_flop_per_s=FAST, ffn_passes=8.0, **nothing_else)
+    with_it, without = (
+        layer_time(training, count_work(training, layouts()), rates)
+        for training in (recipe(model, method="lora", lora_targets="mlp") for model in (
+            shape(layers=2, linear=convolution), shape(layers=2)
+        ))
+    )  # fmt: skip
+
+    # 4096 tokens, values and two gates of 16 x 64, in one of two layers; 8 passes of 2 bytes, half as much again
+    elements = 4096 * 3 * 1024 // 2
+    assert float(with_it.memory[0] - without.memory[0]) == pytest.approx(elements * 8 * 2 * 1.5 / 1e12)
 
 
 def test_a_layer_without_attention_has_none_of_its_time():

@@ -108,6 +108,12 @@ def test_a_measured_product_takes_what_its_surface_says_forward_and_with_permute
     assert times(product(), measured()).backward == pytest.approx(backward)
 
 
+def test_a_layer_may_have_any_number_of_measured_products():
+    single, of_forty = (product_times((product(),) * count, recipe(), measured()).forward for count in (1, 40))
+
+    assert np.ravel(of_forty) == pytest.approx(40 * np.ravel(single))
+
+
 @pytest.mark.parametrize("surface", [None, H100])
 @pytest.mark.parametrize(
     ("n", "k", "policy", "times_as_long"),

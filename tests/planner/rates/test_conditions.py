@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from planner.models.images.catalogue import load_image_models
+from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import evaluate
 from planner.rates.conditions import has_effect, read_for
@@ -14,7 +16,9 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
 from planner.validation.setup import NO_PRICES
-from tests.planner.build import cluster, layouts, recipe
+from tests.planner.build import cluster, layouts, recipe, shape
+
+LINEAR = LinearAttention(layers=4, key_heads=1, key_dim=64, value_heads=16, value_dim=64)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,9 @@ from tests.planner.build import cluster, layouts, recipe
         ("cast_fusion_ratio", {"policy": "fp8"}, True),
         ("cast_fusion_ratio", {"policy": "bf16"}, False),
         ("norm_passes", {}, True),
+        ("scan_passes", {"model": shape(linear=LINEAR)}, True),
+        ("scan_passes", {"model": shape(linear=replace(LINEAR, key_dim=0, gates=2))}, False),  # a short convolution
+        ("scan_passes", {}, False),
     ],
 )
 def test_a_term_counts_where_its_condition_holds(term, changes, effective):

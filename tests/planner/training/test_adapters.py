@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner.models.catalogue import find_model
+from planner.models.linear_attention import LinearAttention
 from planner.training.adapters import LORA_TARGETS, Adapted, adapted_weights
+from tests.planner import build
 
 
 def elements(model: str, targets: str = "all-linear", *, fused: bool = False) -> float:
@@ -68,3 +70,16 @@ def test_those_of_attention_are_in_the_layers_that_attend_and_none_beside_a_scan
     # Qwen3-Next: 12 of 48 layers attend, with 16 gated heads of 256 and 2 of keys and values
     assert elements("qwen3-next", "attention") == 12 * 2048 * (2 * 4096 + 2 * 512 + 4096)
     assert elements("qwen3-next", "qv") == 12 * 2048 * (2 * 4096 + 512)
+
+
+def test_kimi_delta_attention_has_one_beside_each_of_its_nine_weights():
+    # Kimi-Linear-48B-A3B: 32 heads of 128; q, k, v, beta, and two chains through a rank of 128, then the output
+    delta = LinearAttention(layers=1, key_heads=32, key_dim=128, value_heads=32, value_dim=128, gates=0, gate_rank=128)
+    model = build.shape(layers=1, hidden=2304, linear=delta, attention_layers=0, ffn_layers=0)
+    weights = [each for each in adapted_weights(model, "all-linear", fused=False) if each.copies]
+
+    assert sorted((each.inputs, each.outputs) for each in weights) == [
+        (128, 4096), (128, 4096), (2304, 32), (2304, 128), (2304, 128), (2304, 4096), (2304, 4096), (2304, 4096),
+        (4096, 2304),
+    ]  # fmt: skip
+    assert sum(each.inputs * each.outputs for each in weights) == delta.matrix_params(2304)

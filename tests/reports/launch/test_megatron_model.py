@@ -39,6 +39,28 @@ def test_every_second_layer_has_experts_the_second_first():
     assert given("moe")["--moe-layer-freq"] == ("1",)
 
 
+@pytest.mark.parametrize(
+    ("layers", "dense", "interval", "with_experts"),
+    [
+        (7, 1, 2, [1, 3, 5]),
+        (8, 4, 2, [4, 6]),
+        (9, 0, 2, [0, 2, 4, 6, 8]),  # as the plan counts them; an interval begins with the first layer
+        (8, 1, 3, [1, 4, 7]),
+        (5, 2, 1, [2, 3, 4]),
+    ],
+)
+def test_the_layers_with_experts_after_dense_ones_are_as_many_as_the_plan_counts(layers, dense, interval, with_experts):
+    run = run_of("moe-shared")
+    shape = {**run.shape, "layers": layers, "dense_layers": dense, "moe_every": interval}
+    flags = {flag: values for flag, *values in model_arguments(replace(run, shape=shape))}
+    frequency = eval(flags["--moe-layer-freq"][0])
+    # Megatron-LM's `moe_freq_type`: a number n for every n-th layer from the first one, or a list for all layers
+    pattern = [int(i % frequency == 0) for i in range(layers)] if isinstance(frequency, int) else frequency
+
+    assert [i for i, has in enumerate(pattern) if has] == with_experts
+    assert len(pattern) == layers
+
+
 def test_experts_are_balanced_and_what_the_plan_does_not_know_of_their_routing_is_said():
     made = file_of("megatron", "moe-shared")
 

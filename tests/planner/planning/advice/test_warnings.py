@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planner.errors import Message
+from planner.models.linear_attention import LinearAttention
 from planner.parallelism.search import FixedLayout
 from planner.planning.advice.warnings import (
     RISKY_SOONER,
@@ -32,6 +33,29 @@ DRAWS = Draws(count=101, seed=0)
 def case_of(**asked: str) -> Case:
     question = make_question(**asked)
     return make_case(question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site())
+
+
+MAMBA_2 = LinearAttention(layers=4, key_heads=1, key_dim=64, value_heads=16, value_dim=64)
+
+
+@pytest.mark.parametrize(
+    ("linear", "key"),
+    [
+        (None, None),
+        (MAMBA_2, None),  # of which there are published runs
+        (replace(MAMBA_2, value_heads=1024, value_dim=1, head_inputs=0, step_rank=32), "warning.assumed_mamba_1"),
+        (replace(MAMBA_2, key_heads=16, gates=0, gate_rank=64), "warning.assumed_kda"),
+        (replace(MAMBA_2, key_dim=0, head_inputs=0, gates=2), "warning.assumed_convolutions"),
+    ],
+)
+def test_layers_of_a_speed_that_no_run_shows_are_told(linear, key):
+    question = make_question(model="llama-3.2-1b", gpus="8")
+    question = replace(question, model=replace(question.model, linear=linear))
+
+    prices = {cluster.gpu.id: price(cluster.gpu.id) for cluster in question.clusters}
+    keys = {warning.key for warning in warnings_of(question, prices, [], [], [])}
+
+    assert {each for each in keys if each.startswith("warning.assumed")} == ({key} if key else set())
 
 
 @pytest.mark.parametrize(("gpus", "expected"), [(752, [640, 704, 736]), (96, []), (8, []), (4, [])])
