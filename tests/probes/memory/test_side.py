@@ -69,7 +69,7 @@ def test_a_result_is_waited_for_no_longer_than_the_limit() -> None:
     tracker = SideTracker(CPU, 0, limit_s=0.0)
     tracker.start([TINY_CASE])
 
-    with pytest.raises(TrackingError, match="over 0 s"):
+    with pytest.raises(TrackingError, match="more than 0 s"):
         tracker.result(TINY_CASE)
     tracker.close()
 
