@@ -67,7 +67,7 @@ def test_a_list_that_is_given_twice_is_refused_before_anything_is_dropped(run, w
     (flag,) = {name for name in names if name.startswith("--") and names.count(name) > 1}
 
     assert result.code == 2
-    assert result.err == f"error: `{flag}` is given twice\nhint: one list with commas: `{flag} A,B`\n"
+    assert result.err == f"error: `{flag}` is given twice\nhint: give one list with commas: `{flag} A,B`\n"
     assert result.out == ""
 
 

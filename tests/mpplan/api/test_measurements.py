@@ -99,7 +99,7 @@ def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
 def test_a_record_of_ranks_without_a_collective_gives_no_rate_and_says_what_it_holds(tmp_path, kind):
     path = write_record(tmp_path / "ranks.jsonl", *collectives(lambda size: 2e-5, kind=kind))
 
-    with pytest.raises(InputFileError, match=f"expected kernels or collectives between GPUs, found {kind} alone"):
+    with pytest.raises(InputFileError, match=f"expected kernels or collectives between GPUs, found only {kind}"):
         named_records(str(path), ["h200-sxm-141gb"])
 
 
@@ -124,7 +124,7 @@ def test_a_record_of_gloo_is_no_record_of_a_gpu_even_where_it_is_named(tmp_path)
 
     with pytest.raises(InputFileError, match="expected a record of `h200-sxm-141gb`, found `Some CPU`"):
         named_records(str(path), ["h200-sxm-141gb"])
-    with pytest.raises(InputFileError, match="between GPUs, found collective alone"):
+    with pytest.raises(InputFileError, match="between GPUs, found only collective"):
         named_records(str(path), ["cpu-local"])
 
 

@@ -560,7 +560,7 @@ def test_a_whole_without_a_known_language_model_is_refused(whole, part, message)
         shape_from_config(json.dumps(values), "c.json")
 
     assert caught.value.message == message
-    assert "known are llama" in (caught.value.hint or "")
+    assert "known architectures are llama" in (caught.value.hint or "")
 
 
 def test_sizes_of_a_whole_that_is_not_known_fill_no_gap_of_its_language_model():

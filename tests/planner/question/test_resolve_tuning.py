@@ -146,9 +146,9 @@ def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
 @pytest.mark.parametrize(
     ("given", "hint"),
     [
-        ({"method": "sft", "lora_rank": "8"}, "it belongs to lora, qlora, dora, qdora, dpo-lora or dpo-qlora"),
-        ({"method": "lora", "trained_layers": "2"}, "it belongs to freeze"),
-        ({"method": "lora", "single_quant": "yes"}, "it belongs to qlora, qdora or dpo-qlora"),
+        ({"method": "sft", "lora_rank": "8"}, "it applies to lora, qlora, dora, qdora, dpo-lora or dpo-qlora"),
+        ({"method": "lora", "trained_layers": "2"}, "it applies to freeze"),
+        ({"method": "lora", "single_quant": "yes"}, "it applies to qlora, qdora or dpo-qlora"),
         ({"tokens": "1B", "samples": "1k"}, "leave one out"),
         ({"tokens": "1B", "epochs": "2"}, "leave --epochs out"),
     ],

@@ -67,10 +67,10 @@ def test_a_torchao_that_does_not_fit_this_torch_is_named_once_with_what_replaces
 ) -> None:
     pytest.importorskip("torchao")
     monkeypatch.setattr("probes.precisions.low.float8.why_no_torchao", lambda: "ImportError: cannot import name …")
-    (found,) = doctor._torchao()
-    monkeypatch.setattr(doctor, "_ask_child", lambda: [asdict(found)])
+    (finding,) = doctor._torchao()
+    monkeypatch.setattr(doctor, "_ask_child", lambda: [asdict(finding)])
 
-    (named,) = (finding for finding in doctor.examine() if finding.what == "torchao")
+    (named,) = (each for each in doctor.examine() if each.what == "torchao")
 
     assert (named.ok, named.topic) == (False, "packages")
     assert named.detail == "cannot be imported, so FP8 layers are mpplan's own: ImportError: cannot import name …"

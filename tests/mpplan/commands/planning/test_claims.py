@@ -47,7 +47,7 @@ def test_what_does_not_exist_is_refused_with_what_does(run):
 
     assert [result.code for result in (claim, verdict, topic)] == [2, 2, 2]
     assert "unknown claim `c99`" in claim.err
-    assert "verdicts are holds" in verdict.err
+    assert "use one of holds, holds_under_conditions" in verdict.err
     assert "topics are memory" in topic.err
 
 

@@ -75,7 +75,7 @@ def test_two_answers_are_compared_by_the_names_of_their_files(run, plan, home):
     result = run("report", "plan.json", "later.json", "--format", "terminal")
 
     assert result.code == 0
-    assert result.out.startswith("later takes as much as plan")
+    assert result.out.startswith("later costs as much as plan")
 
 
 def test_a_page_that_is_written_keeps_no_colour(run, plan, home):
