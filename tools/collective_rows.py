@@ -84,7 +84,7 @@ def collective_surface(collectives: Collectives, spread: float = 0.0) -> Surface
     return Surface(
         id=f"{collectives.operation}:{collectives.gpu}", axes=COLLECTIVE_AXES,
         log_rate=np.log(bus_bytes(collectives.operation, sizes, groups)) - log_s,
-        floor_s=float(collectives.seconds.min()), spread=spread, stack_spread=collectives.stack_spread,
+        floor_s=float(np.min(collectives.seconds)), spread=spread, stack_spread=collectives.stack_spread,
         evidence=Evidence(id="fit", kind=EvidenceKind.PUBLISHED, what="", source=""),
     )  # fmt: skip
 

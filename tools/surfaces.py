@@ -57,7 +57,7 @@ def fold_of_pairs(products: Products | ProductWatts) -> np.ndarray:
 def _folds(labels: np.ndarray) -> np.ndarray:
     """Return the fold of each point; points with one label share a fold, `[point]`."""
     _, place = np.unique(labels, return_inverse=True)
-    return np.asarray(np.random.default_rng(0).permutation(int(place.max()) + 1)[place] % FOLDS)
+    return np.asarray(np.random.default_rng(0).permutation(int(np.max(place)) + 1)[place] % FOLDS)
 
 
 def held_out_pairs(products: Products, floor: float) -> np.ndarray:

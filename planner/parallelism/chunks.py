@@ -15,5 +15,5 @@ def even_chunks(layers: int, chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.bo
 
     The model's ends may count as layers (`ENDS`).
     """
-    even = np.logical_or.reduce([(layers + ends) % chunks == 0 for ends in ENDS])
+    even = np.any([(layers + ends) % chunks == 0 for ends in ENDS], axis=0)
     return np.asarray(even & (chunks <= layers + 2))

@@ -19,6 +19,8 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -228,7 +230,7 @@ def device_state(states: Sequence[State]) -> DeviceState:
         sm_clock_median_hz=float(np.median(clocks)) if clocks else None,
         sm_clock_min_hz=min(clocks) if clocks else None,
         memory_clock_hz=last.memory_clock_hz,
-        clock_event_mask=int(np.bitwise_or.reduce(masks)) if masks else None,
+        clock_event_mask=reduce(or_, masks) if masks else None,
         power_limit_w=last.power_limit_w,
     )
 

@@ -131,6 +131,8 @@ def _launched_s(clock: VirtualTime, trial: Runs) -> float:
 def _replace_torch(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
     for name, stand_in in functions_of(gpu).items():
         patch.setattr(torch.cuda, name, stand_in, raising=False)
+    # a PyTorch that was built with CUDA would ask the driver, for which there is no stand-in
+    patch.setattr(torch.accelerator, "current_accelerator", lambda *_, **__: None)
     patch.setattr(torch, "_scaled_mm", checked_scaled_mm)
     patch.setattr(torch.nn.functional, "scaled_mm", checked_block_scaled_mm, raising=False)
     patch.setattr(torch, "compile", lambda function, **_: function)
