@@ -92,14 +92,14 @@ class DrawnLine:
         """USD per draw, shape [draw]."""
         if not self.children:
             return self.usd
-        return np.sum([child.amounts for child in self.children], axis=0)  # type: ignore[no-any-return]
+        return np.asarray(np.sum([child.amounts for child in self.children], axis=0))
 
 
 def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Scale weights to sum to 1: the first set that is not all 0, else equal weights."""
     for choice in weights:
         if choice.sum() > 0:
-            return choice / choice.sum()  # type: ignore[no-any-return]
+            return np.asarray(choice / choice.sum())
     return np.full(len(weights[0]), 1.0 / len(weights[0]))
 
 
