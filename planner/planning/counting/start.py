@@ -28,9 +28,9 @@ SCANNED = 1.13
 given batch divides over fewer of them, so a wider range is used for it."""
 FASTER_EACH = 0.85
 """Lower bound on the ratio of a run's GPU-hours on more GPUs to those on fewer, if memory were no limit."""
-
 FASTER_THAN_LEAN = 0.9
-"""The same ratio to those of the fastest layout that takes little memory (`LEAN`), of a plan that is safe."""
+"""The search starts at this share of the GPUs that the fastest lean layout (`LEAN`) needs: a safe layout may fill more
+of the memory and be faster. Lower numbers are searched only if nothing from there on is in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +40,15 @@ class Start:
     least: int
     """A number below which the deadline cannot be met; 1 without a deadline."""
     likely: int
-    """About the fewest that meet the deadline at the confidence; not below `least`."""
+    """Slightly fewer than probably meet the deadline at the confidence; not below `least`."""
 
 
 def start_of(search: CountSearch) -> Start:
-    """Return where to begin a search for the fewest GPUs, and set its ratios of figures at the confidence to mid.
+    """Return where to begin a search for the fewest GPUs, and set `search.wall_ratio`.
 
     The least number is what the run needs at the dense peak. Where that is large, it is the number needed at the speed
     of the fastest layout on little more than that many GPUs, whether or not that layout fits: more GPUs are not
-    markedly faster each. The likely number is what the fastest of these layouts that fits needs under the draws.
+    markedly faster each. The likely number follows from what the fastest lean one of them needs under the draws.
     """
     case, deadline_s = search.case, search.targets.deadline_s
     if deadline_s is None:
@@ -70,9 +70,9 @@ def start_of(search: CountSearch) -> Start:
 
 
 def _likely(search: CountSearch, layouts: Layouts, gpu_s: npt.NDArray[np.float64], deadline_s: float) -> int:
-    """Return the number of GPUs that the fastest layout that fits needs at the confidence; 0 where none fits.
+    """Return about the number of GPUs that a safe plan needs at the confidence; 0 where no layout is lean.
 
-    It is evaluated under the draws, which sets `search.wall_ratio`.
+    The fastest lean layout is evaluated under the draws, which sets `search.wall_ratio`.
     """
     case = search.case
     bytes_at_mid = np.asarray(memory_of(case.recipe, layouts, case.mid).total)
