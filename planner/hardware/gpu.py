@@ -5,6 +5,9 @@ from __future__ import annotations
 from planner.evidence import Evidence
 from planner.lazy import dataclass
 
+TYPICAL_BYTES_PER_CYCLE = 8.0
+"""Memory bandwidth per cycle of a multiprocessor: about the median of the GPUs whose number of them is known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
@@ -60,6 +63,13 @@ class Gpu:
     power_limit_min_w: float | None = None
     """Lowest power limit that its driver accepts."""
     notes: str = ""
+
+    @property
+    def cycles_per_s(self) -> float:
+        """Cycles of all multiprocessors at the boost clock; from the memory bandwidth where a source lacks either."""
+        if not self.sm_count or not self.boost_hz:
+            return self.memory_bytes_per_s / TYPICAL_BYTES_PER_CYCLE
+        return self.sm_count * self.boost_hz
 
     def supports(self, compute_type: str) -> bool:
         """Whether the hardware can run matrix products of this type (fp32, tf32, fp16, bf16, fp8, fp4)."""

@@ -53,7 +53,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "small_board": lambda recipe, rates: bool(np.any(np.less(rates.host_power_w, rates.host_least_w))),
     "full_precision": lambda recipe, rates: recipe.policy.linear_compute in ("fp32", "tf32"),
     "tf32": lambda recipe, rates: recipe.policy.linear_compute == "tf32",
-    "channels_first": lambda recipe, rates: not recipe.channels_last,
+    "layout_changes": lambda recipe, rates: not recipe.channels_last and recipe.policy.linear_compute != "fp32",
 }
 """Whether a term has any effect on a recipe, by the word in the column `when`."""
 

@@ -1,9 +1,10 @@
 """Time of the operations of a vision model, from the FLOP and bytes of each and the rates of a GPU.
 
 A convolution is an implicit matrix product (cuDNN, Chetlur et al., arXiv 1410.0759): its rate rises with the channels
-that it reads and writes, and no layer is faster than its operand traffic. In channels-first 16-bit networks, every
-convolution converts its operands to the layout of the tensor cores and back. Depthwise convolutions and all operations
-that are not products are passes over memory.
+that it reads and writes, and no layer is faster than its operand traffic. In channels-first networks, convolutions on
+tensor cores convert their operands to channels last and back: every one in 16 bits, some in TF32. That takes the rate
+of memory or that of the multiprocessors, which transpose them, whichever is lower. Depthwise convolutions and all
+operations that are not products are passes over memory.
 """
 
 from __future__ import annotations
@@ -145,7 +146,6 @@ def _convolution_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: 
     if not network.convolutions:
         return 0.0, 0.0
     c, each = _convolutions(network.convolutions), recipe.policy.activation_bytes
-    narrow = each < 4
     rate, wide = _dense_rate(c, recipe, rates), _wide_rate(recipe, rates)
     if recipe.policy.linear_compute == "tf32":
         wide = np.maximum(wide, rates.image_fp32_flop_per_s)
@@ -155,11 +155,12 @@ def _convolution_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: 
     arithmetic = c.products * c.flop * images / np.where(c.dense, rate, grouped)
     as_product = _roof(arithmetic, c.products * moved / rates.operand_bytes_per_s)
     passes = rates.image_depthwise_passes + rates.image_depthwise_tap_passes * c.taps
-    as_passes = moved * np.where(c.depthwise, passes, 0.0)
-    if narrow and not recipe.channels_last:
+    as_passes = _summed(moved * np.where(c.depthwise, passes, 0.0)) / rates.memory_bytes_per_s
+    if not recipe.channels_last and recipe.policy.linear_compute != "fp32":
         changes = np.where(c.dense, rates.image_layout_passes, rates.image_grouped_layout_passes)
-        as_passes = as_passes + moved * np.where(c.depthwise, 0.0, changes)
-    return _summed(np.where(c.depthwise, 0.0, as_product)), _summed(as_passes) / rates.memory_bytes_per_s
+        changed = _summed(moved * np.where(c.depthwise, 0.0, changes))
+        as_passes = as_passes + _roof(changed / rates.memory_bytes_per_s, changed / rates.image_layout_bytes_per_s)
+    return _summed(np.where(c.depthwise, 0.0, as_product)), as_passes
 
 
 def _linear_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> Value:

@@ -912,6 +912,7 @@ TEXT: dict[str, str] = {
     "driver.image_spatial_ratio": "rate of convolutions larger than 1x1",
     "driver.image_misaligned_ratio": "rate of convolutions with unaligned channels",
     "driver.image_layout_passes": "memory-format conversions of convolutions",
+    "driver.image_layout_bytes_per_s": "rate of memory-format conversions",
     "driver.image_grouped_layout_passes": "memory-format conversions of grouped convolutions",
     "driver.image_grouped_ratio": "rate of grouped convolutions",
     "driver.image_grouped_width": "channels per group at half the rate",

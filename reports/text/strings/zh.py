@@ -898,6 +898,7 @@ TEXT: dict[str, str] = {
     "driver.image_spatial_ratio": "大于 1x1 的卷积的速率",
     "driver.image_misaligned_ratio": "通道数未对齐时的卷积速率",
     "driver.image_layout_passes": "卷积的内存布局转换",
+    "driver.image_layout_bytes_per_s": "内存布局转换的速率",
     "driver.image_grouped_layout_passes": "分组卷积的内存布局转换",
     "driver.image_grouped_ratio": "分组卷积速率",
     "driver.image_grouped_width": "分组卷积速率达到一半时的组内通道数",

@@ -19,7 +19,7 @@ RESNET = network_of(load_image_models()["resnet50"])
 VIT = network_of(load_image_models()["vit_base_patch16_224"])
 FREE = {
     "operand_bytes_per_s": 1e30, "memory_bytes_per_s": 1e30, "image_conv_width": 0.0, "image_linear_width": 0.0,
-    "image_misaligned_ratio": 1.0, "image_spatial_ratio": 1.0,
+    "image_misaligned_ratio": 1.0, "image_spatial_ratio": 1.0, "image_layout_bytes_per_s": 1e30,
 }  # fmt: skip
 """Rates at which only arithmetic takes time, and all widths are alike."""
 
@@ -98,13 +98,32 @@ def test_where_operands_are_slow_they_set_the_time():
     assert seconds(work(alone(WIDE), recipe("fp32"), **slow).products) == pytest.approx(3 * 4 * elements)
 
 
-def test_channels_first_adds_changes_of_layout_to_16_bits_alone():
+def test_channels_first_adds_changes_of_layout_on_tensor_cores():
     rates = FREE | {"memory_bytes_per_s": 1.0, "linear_flop_per_s": 1e30, "image_layout_passes": 6.0}
+    elements = 2 * 100 * 64
+
+    for policy, element_bytes in (("fp16", 2), ("tf32", 4), ("fp32", 0)):
+        first, last = (recipe(policy, channels_last=last) for last in (False, True))
+        assert seconds(work(alone(WIDE), first, **rates).memory) == pytest.approx(6 * element_bytes * elements)
+        assert seconds(work(alone(WIDE), last, **rates).memory) == 0.0
+
+
+def test_changes_of_layout_take_the_rate_of_the_multiprocessors_where_memory_is_faster():
+    slow = FREE | {"linear_flop_per_s": 1e30, "image_layout_passes": 6.0, "image_layout_bytes_per_s": 0.5}
     first = recipe(channels_last=False)
 
-    assert seconds(work(alone(WIDE), first, **rates).memory) == pytest.approx(6 * 2 * 2 * 100 * 64)
-    assert seconds(work(alone(WIDE), recipe(), **rates).memory) == 0.0
-    assert seconds(work(alone(WIDE), recipe("fp32", channels_last=False), **rates).memory) == pytest.approx(0.0)
+    assert seconds(work(alone(WIDE), first, **slow).memory) == pytest.approx(2 * 6 * 2 * 2 * 100 * 64)
+    assert seconds(work(alone(WIDE), recipe(), **slow).memory) == 0.0
+
+
+def test_channels_first_gain_less_from_more_bandwidth_for_the_same_multiprocessors():
+    def gain(channels_last: bool) -> float:
+        trained = recipe(channels_last=channels_last)
+        rates = [resolve_rates(make_cluster(find_gpu(id_)), trained).sample() for id_ in ("h100-sxm5", "h200-sxm")]
+        slower, faster = (seconds(image_work(RESNET, 256.0, trained, each).total) for each in rates)
+        return slower / faster
+
+    assert 1.0 < gain(channels_last=False) < 0.9 * gain(channels_last=True)
 
 
 def test_a_depthwise_convolution_is_passes_over_its_operands_and_each_tap_of_the_kernel():
