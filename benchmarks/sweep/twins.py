@@ -97,8 +97,10 @@ def without_slow(sweep: Sweep) -> tuple[float, float]:
 
 def _model_left(model: str, sweeps: Iterable[Sweep]) -> str:
     correlations, losses = zip(*(without_slow(sweep) for sweep in sweeps if sweep.question[0] == model), strict=True)
-    lost_by_it = f"{np.mean(losses):.0%} lost by the choice in the mean"
-    return f"{model}: a rank correlation of {np.median(correlations):.2f} at the median, {lost_by_it}"
+    return (
+        f"{model} has a median rank correlation of {np.median(correlations):.2f}, and its choice loses "
+        f"{np.mean(losses):.0%} on average"
+    )
 
 
 def sentences(sweeps: Sequence[Sweep], groups: Sequence[Twins]) -> str:
@@ -114,10 +116,11 @@ def sentences(sweeps: Sequence[Sweep], groups: Sequence[Twins]) -> str:
     layouts = sum(len(sweep.predicted) for sweep in sweeps)
     left = "; ".join(_model_left(model, sweeps) for model in sorted({sweep.question[0] for sweep in sweeps}))
     return (
-        f"How much of this can be known beforehand? {len(measured)} pairs of these layouts differ in nothing but the "
-        f"ZeRO stage, 0 or 1, which the prediction moves by {np.median(predicted) - 1:.0%} at the median. As measured, "
-        f"a quarter of the pairs is more than {quarter:.1f} times apart and a tenth more than {tenth:.0f} times. "
-        f"Choosing among the layouts of one stage by what the other stage *measured* loses {np.mean(by_other):.0%} in "
-        f"the mean, choosing by the prediction {np.mean(by_ours):.0%} (two figures in a cell: stage 0 / stage 1). "
-        f"Without the {slow} of {layouts:,} layouts that ran at less than {SLOW} of their predicted speed, {left}."
+        f"How much of this can be predicted at all? {len(measured)} pairs of these layouts differ only in the ZeRO "
+        f"stage, 0 or 1. The two predictions of a pair differ by {np.median(predicted) - 1:.0%} at the median. As "
+        f"measured, a quarter of the pairs is more than {quarter:.1f} times apart, and a tenth more than {tenth:.0f} "
+        f"times. Choosing among the layouts of one stage by the *measured* speeds of the other loses "
+        f"{np.mean(by_other):.0%} on average; choosing by the prediction loses {np.mean(by_ours):.0%}. (In the table, "
+        f"two figures in a cell are for stage 0 / stage 1.) Without the {slow} of {layouts:,} layouts that ran at less "
+        f"than {SLOW} of their predicted speed, {left}."
     ).replace("%", " %")

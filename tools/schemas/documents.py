@@ -238,8 +238,9 @@ def calibration(definitions: Definitions) -> Schema:
     return record({"schema": {"const": CALIBRATION_SCHEMA}, "mpplan": TEXT, "made": TEXT, "source": TEXT,
                    "shipped_parameters": TEXT, "runs": COUNT, "gpus": array(TEXT), "figures": array(TEXT),
                    "rows": array(row), "learned": array(term), "width_ratio": table(AMOUNT),
-                   "posterior": posterior, "records": array(used), "total": array(total)},
-                  optional=("records", "total"))  # fmt: skip
+                   "posterior": posterior, "records": array(used), "total": array(total), "stacks": array(TEXT),
+                   "mixtures": array(YES)},
+                  optional=("records", "total", "stacks", "mixtures"))  # fmt: skip
 
 
 def validate(definitions: Definitions) -> Schema:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 
 from mpplan.commands.planning.calibrate import _shown
+from mpplan.ui.schema import file_of
 from tests.mpplan.commands.planning.test_validate import ROW, text
 from tests.planner.recorded import kernels, write_record
 
@@ -56,6 +58,15 @@ def test_json_has_every_row_before_after_and_left_out(run, three):
         after, left_out, before = (abs(row[f"error_{when}"]) for when in ("after", "left_out", "before"))
         assert after < left_out < before
     assert all(isinstance(entry["words"], str) and entry["words"] for entry in document["learned"])
+
+
+def test_the_document_agrees_with_its_schema(run, file, home):
+    runs = file(*(own_run(gpus, speed, gpu="h200-sxm-141gb") for gpus, speed in SPEEDS.items()))
+    write_record(home / "h200.jsonl", *kernels())
+    document = json.loads(run("calibrate", runs, "--records", "h200.jsonl", "--json", "--quiet").out)
+
+    assert (document["stacks"], document["mixtures"]) == (["fsdp-compile"], [False])
+    jsonschema.validate(document, json.loads(file_of("mpplan.calibration/1").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("record", [(), ("--records", "h200.jsonl")])
