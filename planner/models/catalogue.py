@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from planner.evidence import Evidence, EvidenceKind
 from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.rows import CATALOG, Catalogue, Row
 
 KINDS = ("decoder", "encoder", "encoder-decoder")
+_VERSION = re.compile(r"(?<=[a-z0-9])[-_ ](base|pt|hf|instruct|it|chat|thinking|think)$", re.IGNORECASE)
+"""What owners add to a model's name for its version before, or after, further training, or for its format."""
 
 
 def _shape(row: Row) -> ModelShape:
@@ -32,6 +36,7 @@ def _shape(row: Row) -> ModelShape:
         biases=row.flag("biases"),
         sliding_window=row.opt_integer("sliding_window", low=1),
         global_attention_every=count("global_attention_every", 1),
+        global_attention_layers=row.opt_integer("global_attention_layers", low=1),
         q_lora_rank=row.opt_integer("q_lora_rank", low=1),
         kv_lora_rank=row.opt_integer("kv_lora_rank", low=1),
         rope_head_dim=count("rope_head_dim"),
@@ -53,6 +58,8 @@ def _shape(row: Row) -> ModelShape:
         cached_segments=count("cached_segments"),
         relative_positions=row.opt_text("relative_positions") == "yes",
         head_ratio=row.opt_number("head_ratio", high=1.0) or 1.0,
+        dropout=None if row.opt_text("dropout") is None else row.flag("dropout"),
+        other_params=row.opt_integer("other_params"),
         mtp_layers=count("mtp_layers"),
         mtp_shares_weights=row.opt_text("mtp_shares_weights") == "yes",
         params_published=row.opt_number("params_published", low=1e6, high=1e14),
@@ -71,13 +78,18 @@ def _linear(row: Row) -> LinearAttention | None:
     layers = row.opt_integer("linear_layers", low=1)
     if layers is None:
         return None
+    convolution, gates = row.opt_integer("linear_convolution", low=1), row.opt_integer("linear_gates")
     return LinearAttention(
         layers=layers,
         key_heads=row.integer("linear_key_heads", low=1),
-        key_dim=row.integer("linear_key_dim", low=1),
+        key_dim=row.integer("linear_key_dim"),
         value_heads=row.integer("linear_value_heads", low=1),
         value_dim=row.integer("linear_value_dim", low=1),
-        head_inputs=row.integer("linear_head_inputs", low=1),
+        head_inputs=row.integer("linear_head_inputs"),
+        convolution=4 if convolution is None else convolution,
+        gates=1 if gates is None else gates,
+        gate_rank=row.opt_integer("linear_gate_rank") or 0,
+        gated_norm=row.opt_text("linear_gated_norm") != "no",
     )
 
 
@@ -94,8 +106,15 @@ def load_models() -> dict[str, ModelShape]:
 
 
 def model_named(name: str) -> ModelShape | None:
-    """The model with a name or alias, or None; a leading owner (`Qwen/Qwen3-8B`) is allowed."""
-    return MODELS.get(name) or MODELS.get(name.rsplit("/", 1)[-1])
+    """The model with a name or alias, or None.
+
+    A leading owner (`Qwen/Qwen3-8B`) is allowed, and so are words at the end that say how a model was trained further
+    or saved (`Qwen2.5-7B-Instruct`), unless a row has the whole name: they change the weights, not the shape.
+    """
+    name = name if MODELS.get(name) is not None else name.rsplit("/", 1)[-1]
+    while (model := MODELS.get(name)) is None and _VERSION.search(name):
+        name = _VERSION.sub("", name)
+    return model
 
 
 def find_model(name: str) -> ModelShape:

@@ -186,6 +186,38 @@ def ernie(config: ConfigJson) -> ModelShape:
     )
 
 
+def _in_every_layer(config: ConfigJson, key: str) -> int:
+    """A whole number, or a list with the same number for every layer."""
+    listed = config.values.get(key)
+    if not isinstance(listed, list):
+        return config.count(key)
+    numbers = config.whole_numbers(key)
+    if len(numbers) != config.count("num_hidden_layers") or len(set(numbers)) != 1 or numbers[0] < 1:
+        raise config.fail(key, "the same number for each layer")
+    return numbers[0]
+
+
+def hunyuan(config: ConfigJson) -> ModelShape:
+    """Hunyuan's mixtures: one shared expert and routed experts, all of the same size, in every layer."""
+    experts, top_k = _in_every_layer(config, "num_experts"), _in_every_layer(config, "moe_topk")
+    if top_k > experts:
+        raise config.fail("moe_topk", f"at most num_experts ({experts})")
+    ffn = config.count("intermediate_size")
+    return decoder(config, ffn_hidden=0, shared_experts=1, experts=experts, top_k=top_k, expert_ffn=ffn)
+
+
+def bailing(config: ConfigJson) -> ModelShape:
+    """Ling and Ring: DeepSeek's experts with ordinary attention and different key names."""
+    experts = experts_of(config, ("num_experts",), "moe_intermediate_size")
+    return decoder(
+        config,
+        shared_experts=config.opt_count("num_shared_experts", low=0) or 0,
+        dense_layers=first_dense(config),
+        **experts,
+        **groups_of(config, experts["experts"]),
+    )
+
+
 def latent_of(config: ConfigJson) -> dict[str, Any]:
     """Latent attention with DeepSeek's key names."""
     rope, heads = config.count("qk_rope_head_dim"), config.count("num_attention_heads")

@@ -45,17 +45,18 @@ def resolve_model(read: Reader) -> ModelShape:
 def _config_of(name: str) -> Path | None:
     """Return the path of the config.json that a name means, as a file or a folder; None for a catalogue name.
 
-    A name of the catalogue stays one even where the working folder contains a folder of the same name.
+    A name of the catalogue stays one even where the working folder contains a folder of the same name; a name that is
+    only found without a word at its end (`Qwen2.5-7B-Instruct`) is that of the folder.
     """
     path = user_path(name)
     if path.suffix == ".json" or os.path.isfile(path):
         return path
     if not os.path.isdir(path):
         return None
-    from planner.models.catalogue import model_named
+    from planner.models.catalogue import MODELS
 
     is_path = path.name != name
-    if not is_path and (model_named(name) or usual_names("model").get(compact(name))):
+    if not is_path and (MODELS.get(name) or usual_names("model").get(compact(name))):
         return None
     return path / "config.json"
 

@@ -7,9 +7,11 @@ import re
 NO_BREAK = "\u00a0"
 
 _AS_WRITTEN = (
-    "BART", "BERT", "BloombergGPT", "BLOOM", "DBRX", "DeepSeek", "DenseNet", "ELECTRA", "GH", "GLM", "GPT", "InternLM",
-    "LLM", "MoE", "MPT", "MT", "NeoX", "NLG", "NVL", "OLMo", "OPT", "OSS", "PaLM", "PCIe", "ResNet", "ResNeXt",
-    "RoBERTa", "RTX", "SmolLM2", "SmolLM3", "StarCoder", "StarCoder2", "SXM", "TinyLlama", "VGG", "XL",
+    "BART", "BERT", "BLOOM", "BloombergGPT", "CodeLlama", "DBRX", "DeepSeek", "DenseNet", "DistilBERT", "ELECTRA",
+    "ERNIE", "EXAONE", "GH", "GLM", "GPT", "InternLM", "InternLM2", "InternLM3", "LFM2", "LLM", "MiMo", "MiniMax",
+    "ModernBERT", "MoE", "MPT", "MT", "NeoX", "NLG", "NVL", "OLMo", "OLMoE", "OPT", "OSS", "PaLM", "PCIe", "ResNet",
+    "ResNeXt", "RoBERTa", "RTX", "SmolLM2", "SmolLM3", "StarCoder", "StarCoder2", "SXM", "TinyLlama", "VGG", "XL",
+    "XLM",
 )  # fmt: skip
 _KNOWN = {name.lower(): name for name in _AS_WRITTEN}
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from planner.errors import UsageError
-from planner.models.catalogue import find_model, load_models
+from planner.models.catalogue import find_model, load_models, model_named
 from planner.rows import CATALOG, compact, read_rows
 
 MODELS = tuple(load_models().values())
@@ -43,6 +43,11 @@ def test_every_shape_is_possible_and_has_a_source_and_a_year():
         ("llama-4-maverick", 400e9, 17e9),
         ("nemotron-3-nano-30b-a3b", 31.6e9, 3.6e9),  # arXiv 2512.20848: 3.6B active with the embeddings
         ("granite-4.0-h-small", 32.2e9, 9e9),
+        ("qwen3-coder-480b-a35b", 480e9, 35e9),
+        ("qwen3.5-397b-a17b", 397e9, 17e9),
+        ("ernie-4.5-300b-a47b", 300e9, 47e9),
+        ("ling-mini-2.0", 16.26e9, 1.43e9),
+        ("hunyuan-a13b", 80e9, 13e9),
     ],
 )
 def test_total_and_active_parameters_as_published(name, total, active):
@@ -77,6 +82,26 @@ def test_thirteen_is_not_one_point_three():
 @pytest.mark.parametrize("name", ["Llama 3.1 70B", "llama-3-1-70b", "llama3.1-70b", "meta-llama/Llama-3.1-70B"])
 def test_names_are_insensitive_to_case_punctuation_and_owner(name):
     assert find_model(name).name == "llama-3.1-70b"
+
+
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("google/gemma-3-12b-it", "gemma-3-12b"),
+        ("meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"),
+        ("allenai/Olmo-3-7B-Think", "olmo-3-7b"),
+        ("inclusionAI/Ling-mini-base-2.0", "ling-mini-2.0"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"),  # a row's own name counts first
+    ],
+)
+def test_a_version_that_was_trained_further_has_the_shape_of_the_model(name, id_):
+    assert find_model(name).name == id_
+
+
+@pytest.mark.parametrize("name", ["instruct", "-it", "llama-instruct", "gemma-3-12b-italian", "qwen2.5-7b-instruct-x"])
+def test_a_word_at_the_end_makes_no_model_of_an_unknown_name(name):
+    assert model_named(name) is None
 
 
 def test_no_two_models_share_a_name():

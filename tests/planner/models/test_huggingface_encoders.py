@@ -100,6 +100,17 @@ def test_a_modernbert_that_cannot_be_is_refused(change, message):
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [(MODERNBERT, "modernbert-base"), (LARGE, "modernbert-large"), (DISTILBERT, "distilbert-base")],
+)
+def test_an_encoder_is_that_of_the_catalogue_with_its_norms(values, name):
+    shape, known = shape_from_config(json.dumps(values), "m/config.json"), find_model(name)
+
+    of_the_row = {"name": known.name, "evidence": known.evidence, "params_published": known.params_published}
+    assert replace(shape, **of_the_row) == known
+
+
 def test_t5_is_the_catalogues_with_its_norms_and_tables_of_positions():
     shape, known = shape_from_config(json.dumps(T5_3B), "t5-3b/config.json"), find_model("t5-3b")
 

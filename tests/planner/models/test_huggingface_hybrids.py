@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
@@ -194,6 +195,16 @@ def test_a_published_hybrid_has_as_many_parameters_as_the_model(values, params, 
 
     assert shape.params_total == pytest.approx(params, rel=1e-12)
     assert shape.params_active == pytest.approx(active, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "name"), [(LFM2, "lfm2-1.2b"), (LFM2_MOE, "lfm2-8b-a1b"), (KIMI, "kimi-linear-48b-a3b")]
+)
+def test_a_published_hybrid_is_that_of_the_catalogue(values, name):
+    shape, known = shape_from_config(json.dumps(values), "m/config.json"), find_model(name)
+
+    of_the_row = {"name": known.name, "evidence": known.evidence, "params_published": known.params_published}
+    assert replace(shape, **of_the_row) == known
 
 
 def test_lfm2_convolves_where_it_does_not_attend():

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from planner.errors import InputFileError
+from planner.models.catalogue import find_model
+from planner.models.huggingface import shape_from_config
 from planner.models.huggingface_json import ConfigJson
 from planner.models.huggingface_mixtures import (
+    bailing,
     ernie,
     experts_of,
     first_dense,
     granite_moe_shared,
     groups_of,
+    hunyuan,
     llama4,
     qwen_moe,
 )
@@ -109,3 +116,67 @@ def test_layers_of_experts_begin_where_the_file_says_and_go_on_to_the_last():
     assert (shape.dense_layers, shape.moe_layers, shape.shared_experts) == (1, 3, 1)
     with pytest.raises(InputFileError, match=r"moe_layer_end_index: expected the last layer \(3\), found `2`"):
         ernie(ConfigJson("c.json", ERNIE | {"moe_layer_end_index": 2}))
+
+
+HUNYUAN = {  # tencent/Hunyuan-A13B-Instruct
+    "model_type": "hunyuan_v1_moe", "hidden_size": 4096, "intermediate_size": 3072, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128167, "num_experts": 64,
+    "moe_topk": [8] * 32, "moe_intermediate_size": [3072] * 32, "num_shared_expert": [1] * 32,
+    "tie_word_embeddings": True,
+}  # fmt: skip
+LING = {  # inclusionAI/Ling-mini-base-2.0, and the module of multi-token prediction with which it was trained
+    "model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5120, "num_hidden_layers": 20,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 157184, "num_experts": 256,
+    "num_experts_per_tok": 8, "num_shared_experts": 1, "moe_intermediate_size": 512, "first_k_dense_replace": 1,
+    "n_group": 8, "topk_group": 4, "num_nextn_predict_layers": 1,
+}  # fmt: skip
+PUBLISHED = {
+    "hunyuan-a13b": HUNYUAN,
+    "ling-mini-2.0": LING,
+    "deepseek-moe-16b": {
+        "model_type": "deepseek", "hidden_size": 2048, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 16, "n_routed_experts": 64,
+        "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1, "moe_layer_freq": 1,
+        "vocab_size": 102400, "max_position_embeddings": 4096,
+    },
+    "glm-4.7": {
+        "model_type": "glm4_moe", "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536,
+        "num_hidden_layers": 92, "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128,
+        "n_routed_experts": 160, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+        "n_group": 1, "topk_group": 1, "num_nextn_predict_layers": 1, "vocab_size": 151552, "attention_bias": True,
+        "max_position_embeddings": 202752,
+    },
+}  # fmt: skip
+"""The keys of published files that say the shape, under a name in the catalogue."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_mixture_is_that_of_the_catalogue(name):
+    shape, known = shape_from_config(json.dumps(PUBLISHED[name]), f"{name}/config.json"), find_model(name)
+
+    of_the_row = {"name": known.name, "evidence": known.evidence, "params_published": known.params_published}
+    assert replace(shape, **of_the_row) == known
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"moe_topk": [8] * 31}, "moe_topk: expected the same number for each layer, found `[8, 8"),
+        ({"moe_topk": [8] * 31 + [4]}, "moe_topk: expected the same number for each layer, found `[8, 8"),
+        ({"num_experts": [0] * 32}, "num_experts: expected the same number for each layer, found `[0, 0"),
+        ({"moe_topk": 65}, "moe_topk: expected at most num_experts (64), found `65`"),
+        ({"num_experts": None}, "num_experts: expected a whole number of at least 1, found `null`"),
+    ],
+)
+def test_hunyuans_layers_have_the_same_experts(change, message):
+    with pytest.raises(InputFileError) as caught:
+        hunyuan(ConfigJson("c.json", HUNYUAN | change))
+
+    assert message in caught.value.message
+
+
+def test_ling_without_groups_routes_over_all_experts():
+    without = {key: value for key, value in LING.items() if not key.endswith("_group")}
+
+    assert bailing(ConfigJson("c.json", LING)).expert_groups == 8
+    assert bailing(ConfigJson("c.json", without)).expert_groups == 0

@@ -51,6 +51,16 @@ def test_a_name_of_the_catalogue_is_not_taken_for_a_folder_that_is_called_the_sa
     assert ask(model=f"./{name}/config.json").model.layers == 2
 
 
+def test_a_folder_of_weights_counts_before_the_model_without_the_word_at_its_end(tmp_path, monkeypatch):
+    name = "Llama-3.1-8B-Base"
+    monkeypatch.chdir(tmp_path)
+    assert ask(model=name).model.layers == 32
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "config.json").write_text(json.dumps(LLAMA | {"num_hidden_layers": 2}), encoding="utf-8")
+
+    assert ask(model=name).model.layers == 2
+
+
 def test_a_short_name_takes_the_usual_model_and_says_so():
     resolved = ask(model="Llama3")
 

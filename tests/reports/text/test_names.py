@@ -41,7 +41,9 @@ def test_a_unit_is_not_parted_from_its_number():
         ("mistral-7b-v0.3", "Mistral-7B-v0.3"), ("deepseek-llm-67b", "DeepSeek-LLM-67B"),
         ("roberta-large", "RoBERTa-Large"),
         ("mixtral-8x22b", "Mixtral-8x22B"), ("tinyllama-1.1b", "TinyLlama-1.1B"),
-        ("deepseek-v2-lite", "DeepSeek-V2-Lite"),
+        ("deepseek-v2-lite", "DeepSeek-V2-Lite"), ("xlm-roberta-base", "XLM-RoBERTa-Base"),
+        ("olmoe-1b-7b", "OLMoE-1B-7B"),
+        ("minimax-m2", "MiniMax-M2"),
     ],
 )  # fmt: skip
 def test_a_model_is_written_as_its_team_does(name, written):
@@ -49,7 +51,10 @@ def test_a_model_is_written_as_its_team_does(name, written):
     assert pretty_slug(name) == written
 
 
-SHOUTED = {"Bart", "Bert", "Dbrx", "Glm", "Gpt", "Llm", "Moe", "Mpt", "Mt", "Nlg", "Opt", "Oss", "Xl"}
+SHOUTED = {
+    "Bart", "Bert", "Dbrx", "Ernie", "Exaone", "Glm", "Gpt", "Llm", "Moe", "Mpt", "Mt", "Nlg", "Opt", "Oss", "Xl",
+    "Xlm",
+}  # fmt: skip
 
 
 def test_no_abbreviation_of_the_catalogue_is_written_as_a_word():
