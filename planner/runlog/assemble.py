@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.lazy import dataclass
 from planner.runlog.collect import COLUMNS, Collector, Gathered
@@ -79,6 +80,8 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     if disordered:
         notes.append("interleaved")
     restarted = np.diff(table["number"]) <= 0
+    if chosen.kind == "lines":
+        restarted |= _started_again(collector, table)
     if chosen.kind == "bar":  # a new bar restarts its seconds
         restarted |= np.diff(table["end_s"]) < 0
     if not np.any(table["number"]):  # lines without numbers show no restarts
@@ -121,6 +124,24 @@ def _table(gathered: Gathered) -> dict[str, Floats]:
     table["number"] = np.array(gathered.number, dtype=np.float64)
     table["line"] = np.array(gathered.line, dtype=np.float64)
     return table
+
+
+def _started_again(collector: Collector, table: dict[str, Floats]) -> npt.NDArray[np.bool_]:
+    """Return whether the program started again after each line but the last, by its own words, `[line - 1]`.
+
+    The step numbers of a run that saved a checkpoint as it stopped do not go back. All ranks may report a start, some
+    of them after the first step; its number then shows that it is no other start.
+    """
+    number, line = table["number"], table["line"]
+    again = np.zeros(max(len(number) - 1, 0), dtype=np.bool_)
+    if not np.all(np.diff(line) > 0):
+        return again
+    for between in collector.marks:
+        after = int(np.searchsorted(line, between.line))
+        if between.mark.kind == "start" and 0 < after < len(number):
+            step = between.mark.after_step
+            again[after - 1] |= step is None or step >= number[after - 1]
+    return again
 
 
 def _rows(table: dict[str, Floats], indices: Whole) -> dict[str, Floats]:
@@ -184,7 +205,9 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
     if source == "bar":  # the first state of a bar is its start
         count[first] = 0.0
     else:
-        count[first] = np.minimum(np.maximum(usual, 1.0), np.maximum(number[first], 1.0))
+        new = np.diff(number, prepend=0.0)  # a start that goes on after the last line repeats none of its steps
+        most = np.where(new > 0, new, np.maximum(number, 1.0))
+        count[first] = np.minimum(max(usual, 1.0), most[first])
     if not np.any(~np.isnan(duration)):
         source = ""
     steps = Steps(

@@ -179,10 +179,10 @@ def _check_one_run(log: RunLog, collector: Collector, chosen: Chosen) -> None:
             f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",
             hint=hint,
         )
-    ended = collector.ended_line
+    ended, number = collector.ended_line, log.steps.number
     for index in restarts(log.steps):
         line = int(log.steps.line[index])
-        if ended is not None and line > ended:
+        if ended is not None and line > ended and number[index] <= number[index - 1]:
             raise InputFileError(
                 f"{log.name}:{line}: expected one run, found one that ended in line {ended} and another that begins; "
                 f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",

@@ -31,6 +31,37 @@ def test_a_planted_restart_is_a_stop_and_steps_done_again():
     assert comparison.remaining_steps == 870
 
 
+def test_a_restart_that_repeats_no_step_is_a_stop_though_a_checkpoint_was_saved():
+    start = "[before the start of training step] datetime: 2026-03-01 00:00:00 "
+    saved = "  successfully saved checkpoint from iteration     100 to ckpt"
+    before, at = megatron_log([2.0] * 10, of=1000, interval_steps=10)
+    first = megatron_line(101, 1000, 5.0, at + timedelta(seconds=605))  # printed in addition to each tenth
+    after, _ = megatron_log([2.0] * 9, of=1000, interval_steps=10, begin=110, at=at + timedelta(seconds=623))
+    comparison = compared(log_of([start], before, [saved, start, first], after))
+
+    spent = kinds(comparison)
+    assert comparison.log.attempts == 2
+    assert spent["stops"] == (1, pytest.approx(600.0))
+    assert not {"checkpoint", "replayed", "other"} & set(spent)
+    assert spent["steps"][0] == 200
+
+
+def test_a_chain_of_torchtitans_jobs_is_stopped_between_them():
+    at, lines = BEGIN, []
+    for begin in (0, 200):
+        lines.append(titan(at, f"Training starts at step {begin + 1}"))
+        for step in range(begin + 10, begin + 201, 10):
+            at += timedelta(seconds=20)
+            lines.append(titan_step(at, step, tps=1000, tflops=10, mfu=1))
+        lines.append(titan(at, "Saving the checkpoint (or staging if async is enabled)."))
+        at += timedelta(seconds=900)
+    comparison = compared(log_of(lines))
+
+    assert comparison.log.attempts == 2
+    assert kinds(comparison)["stops"] == (1, pytest.approx(900.0))
+    assert "checkpoint" not in kinds(comparison)
+
+
 def test_pauses_with_a_checkpoint_or_an_evaluation_are_theirs():
     first, at = megatron_log([2.0] * 20, of=100)
     second, at = megatron_log([2.0] * 20, of=100, begin=20, at=at + timedelta(seconds=30))

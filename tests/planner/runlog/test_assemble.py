@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from planner.runlog.assemble import restarts
 from planner.runlog.read import read_log
 from tests.planner.runlog.test_read import read
-from tests.planner.runlog.writers import megatron_log, text_of
+from tests.planner.runlog.writers import BEGIN, megatron_log, text_of, titan, titan_step
 
 
 def bar(number: int, of: int, seconds: int) -> str:
@@ -30,6 +31,14 @@ def test_a_start_anew_is_where_numbers_go_back():
     log = read(text_of(before, after))
 
     assert (log.attempts, restarts(log.steps)) == (2, [6])
+
+
+def test_a_rank_that_reports_its_start_late_is_no_start_anew():
+    lines = [titan(BEGIN, "Training starts at step 1", rank=0), titan_step(BEGIN, 1, tps=1, tflops=1, mfu=1)]
+    lines.append(titan(BEGIN, "Training starts at step 1", rank=5))
+    lines += [titan_step(BEGIN + timedelta(seconds=n), n, tps=1, tflops=1, mfu=1) for n in (10, 20)]
+
+    assert read(text_of(lines)).attempts == 1
 
 
 def test_bars_give_the_time_of_steps_over_ten_seconds_or_more():

@@ -132,6 +132,25 @@ def test_nemo_goes_on_from_its_checkpoint_after_a_crash():
     assert log.steps.sequences[0] == 512
 
 
+def test_nanotron_of_today_counts_its_batch_in_tokens_and_states_its_settings():
+    place = "\x1b[2;3m03/01 10:00:00 [INFO|DP=0|TP=0|node-1]\x1b[0m: "
+    start = (f"{place}mbs: 2 | grad_accum: 4 | cp: 1 | sequence_length: 4096 | global_batch_size: 512 | train_steps: "
+             "1000 | start_iteration_step: {} | consumed_tokens_total: 0")  # fmt: skip
+    step = (f"{place}iteration: {{}} / 1000 | consumed_tokens: 2.1M | time_per_iteration_ms: 1.02K | tokens_per_sec: "
+            "2.06M | tokens_per_sec_per_gpu: 16.1K | global_batch_size: 2.1M | lm_loss: 3.2 | lr: 0.0003 | "
+            "model_tflops_per_gpu: 401 | eta: 1 day, 2:03:04 | grad_norm: 0.4")  # fmt: skip
+    log = read(text_of([start.format(0)], [step.format(n) for n in (1, 2, 3)],
+                       [start.format(3)], [step.format(n) for n in (4, 5, 6)]))  # fmt: skip
+
+    assert (log.framework, log.reached, log.last_step, log.attempts) == ("nanotron", 6, 1000, 2)
+    assert log.steps.duration_s == pytest.approx(1.02)
+    assert np.all(np.isnan(log.steps.sequences))
+    assert log.steps.tokens_per_s_per_gpu == pytest.approx(16_100)
+    assert log.steps.tflops_per_gpu == pytest.approx(401)
+    assert log.facts == {"micro_batch": 2, "grad_accum": 4, "cp": 1, "seq_len": 4096, "global_batch_seqs": 512,
+                         "steps": 1000}  # fmt: skip
+
+
 def test_a_step_of_nemo_that_no_run_reaches_is_damaged():
     whole = (SAMPLES / "nemo-crash.log").read_bytes()
     log = read(whole.replace(b"global_step: 3 ", b"global_step: 99999999999999999999999 "))
