@@ -29,8 +29,6 @@ class Chosen:
     gathered: Gathered
     kind: str
     """`lines`, `bar` or `timers`."""
-    key: str
-    """Key of `collect.Between.by` for these lines."""
 
 
 def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
@@ -45,22 +43,20 @@ def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
     joined = [name for name in collector.numbered if name in joining]
     framework = (leading or unnumbered or [""])[0]
     if leading:
-        return Chosen(framework=framework, gathered=collector.numbered[framework], kind="lines", key=framework)
+        return Chosen(framework=framework, gathered=collector.numbered[framework], kind="lines")
     bar = collector.bar
     if bar is not None and (framework or not joined):
         label = framework or ("Lightning" if bar.epoch is not None else "")
-        return Chosen(framework=label, gathered=bar.steps, kind="bar", key="")
+        return Chosen(framework=label, gathered=bar.steps, kind="bar")
     if joined:
-        return Chosen(
-            framework=framework or joined[0], gathered=collector.numbered[joined[0]], kind="lines", key=joined[0]
-        )
+        return Chosen(framework=framework or joined[0], gathered=collector.numbered[joined[0]], kind="lines")
     for name, gathered in collector.unnumbered.items():
         if not np.all(np.isnan(np.array(gathered.columns["duration_s"]))):
             counted = Gathered(line=gathered.line, columns=gathered.columns, first_line=gathered.first_line)
             counted.number.extend(range(1, len(gathered) + 1))
-            return Chosen(framework=framework or name, gathered=counted, kind="timers", key=name)
+            return Chosen(framework=framework or name, gathered=counted, kind="timers")
     if unnumbered:
-        return Chosen(framework=framework, gathered=collector.unnumbered[framework], kind="lines", key=framework)
+        return Chosen(framework=framework, gathered=collector.unnumbered[framework], kind="lines")
     return None
 
 
@@ -76,7 +72,9 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     """
     notes: list[str] = []
     table = _table(chosen.gathered)
-    table, disordered = _in_order(table)
+    table, disordered = (table, False) if chosen.kind == "bar" else _by_time(table)
+    table, interleaved = _in_order(table)
+    disordered |= interleaved
     if disordered:
         notes.append("interleaved")
     restarted = np.diff(table["number"]) <= 0
@@ -103,7 +101,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
         last_step=last_step if last_step is not None else int(stated) if isinstance(stated, float) else None,
         facts=collector.facts,
         parts=_parts(collector),
-        marks=_marks(collector, chosen, steps),
+        marks=_marks(collector, steps),
         closing=None if total is None else Closing(runtime_s=total.runtime_s, steps=total.steps),
         first_s=collector.first_s,
         final_s=collector.final_s,
@@ -132,12 +130,9 @@ def _started_again(collector: Collector, table: dict[str, Floats]) -> npt.NDArra
     The step numbers of a run that saved a checkpoint as it stopped do not go back. All ranks may report a start, some
     of them after the first step; its number then shows that it is no other start.
     """
-    number, line = table["number"], table["line"]
+    number = table["number"]
     again = np.zeros(max(len(number) - 1, 0), dtype=np.bool_)
-    if not np.all(np.diff(line) > 0):
-        return again
-    for between in collector.marks:
-        after = int(np.searchsorted(line, between.line))
+    for between, after in zip(collector.marks, _followed_by(collector, table["line"]), strict=True):
         if between.mark.kind == "start" and 0 < after < len(number):
             step = between.mark.after_step
             again[after - 1] |= step is None or step >= number[after - 1]
@@ -148,13 +143,38 @@ def _rows(table: dict[str, Floats], indices: Whole) -> dict[str, Floats]:
     return {name: column[indices] for name, column in table.items()}
 
 
+def _by_time(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
+    """Sort the lines by time if step numbers and clock go back together, and say whether they did.
+
+    No restart turns back the clock: these are the files of several ranks or jobs one after another, or a table of one
+    metric after another.
+    """
+    end = table["end_s"]
+    if not np.any((np.diff(table["number"]) < 0) & (np.diff(end) < 0)) or np.any(np.isnan(end)):
+        return table, False
+    return _rows(table, np.argsort(end, kind="stable")), True
+
+
+def _repeats(number: Floats) -> npt.NDArray[np.bool_]:
+    """Return whether a line repeats the step of an earlier one that is near, as ranks that write one file do, `[line]`.
+
+    If several ranks write each step, one of them may be late by a step.
+    """
+    ends = np.flatnonzero(np.diff(number, append=np.nan) != 0)
+    writers = int(np.median(np.diff(ends, prepend=-1)))
+    order = np.argsort(number, kind="stable")
+    near = (np.diff(number[order]) == 0) & (np.diff(order) <= (2 * writers if writers > 1 else 1))
+    repeats = np.zeros(len(number), dtype=np.bool_)
+    repeats[order[1:][near]] = True
+    return repeats
+
+
 def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
     """Drop lines that repeat a step, and sort the lines if several ranks are interleaved; say whether they were."""
     number = table["number"]
     if len(number) < 2 or not np.any(number):
         return table, False
-    keep = np.concatenate(([True], np.diff(number) != 0))
-    table = _rows(table, np.flatnonzero(keep))
+    table = _rows(table, np.flatnonzero(~_repeats(number)))
     decreases = np.flatnonzero(np.diff(table["number"]) < 0)
     if len(decreases) > max(SHORT, OFTEN * len(table["number"])):
         runs = np.diff(np.concatenate(([-1], decreases, [len(table["number"]) - 1])))
@@ -234,16 +254,24 @@ def _parts(collector: Collector) -> dict[str, PartTime]:
     }
 
 
-def _marks(collector: Collector, chosen: Chosen, steps: Steps) -> tuple[Marked, ...]:
+def _followed_by(collector: Collector, line: Floats | Whole) -> list[int]:
+    """Return the index of the line of steps that follows each mark in the file; their number if none does.
+
+    Args:
+        collector: events of the log.
+        line: number of the line in the file, `[line]`, in any order.
+    """
+    order = np.argsort(line, kind="stable")
+    places = np.searchsorted(line[order], [between.line for between in collector.marks])
+    return [int(order[place]) if place < len(order) else len(order) for place in places]
+
+
+def _marks(collector: Collector, steps: Steps) -> tuple[Marked, ...]:
     """Place the marks before the line of steps that follows them, since dropped lines have shifted the indices."""
-    kept = steps.line
-    marks = []
-    for between in collector.marks:
-        before = (
-            int(np.searchsorted(kept, between.line)) if np.all(np.diff(kept) > 0) else between.by.get(chosen.key, 0)
-        )
-        marks.append(Marked(kind=between.mark.kind, before=min(before, len(steps)), duration_s=between.mark.duration_s))
-    return tuple(marks)
+    return tuple(
+        Marked(kind=between.mark.kind, before=before, duration_s=between.mark.duration_s)
+        for between, before in zip(collector.marks, _followed_by(collector, steps.line), strict=True)
+    )
 
 
 def restarts(steps: Steps) -> list[int]:

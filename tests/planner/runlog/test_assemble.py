@@ -41,6 +41,47 @@ def test_a_rank_that_reports_its_start_late_is_no_start_anew():
     assert read(text_of(lines)).attempts == 1
 
 
+def test_a_rank_that_is_late_by_a_step_is_no_restart():
+    steps = [10] * 4 + [20] * 3 + [30] * 2 + [20] + [30] * 2 + [40] * 4 + [50] * 4  # four ranks without a prefix
+    seconds = [10] * 4 + [20] * 3 + [30] * 2 + [31] + [31] * 2 + [40] * 4 + [50] * 4
+    lines = [titan_step(BEGIN + timedelta(seconds=at), step, tps=1, tflops=1, mfu=1, rank=None)
+             for step, at in zip(steps, seconds, strict=True)]  # fmt: skip
+    log = read(text_of(lines))
+
+    assert (log.steps.number.tolist(), log.attempts) == ([10, 20, 30, 40, 50], 1)
+    assert log.steps.duration_s[1:].tolist() == [1.0] * 4
+
+
+def titan_log(begin: int, rank: int | None) -> list[str]:
+    """Steps of a job of torchtitan, one each two seconds, after `begin` steps."""
+    first = titan(BEGIN + timedelta(seconds=2 * begin), f"Training starts at step {begin + 1}", rank)
+    return [first] + [titan_step(BEGIN + timedelta(seconds=2 * step), step, tps=1, tflops=1, mfu=1, rank=rank)
+                      for step in range(begin + 10, begin + 101, 10)]  # fmt: skip
+
+
+def test_files_of_ranks_one_after_another_are_no_restart():
+    log = read(text_of(titan_log(0, None), titan_log(0, None)))
+
+    assert (log.attempts, log.reached, len(log.steps), log.notes) == (1, 100, 10, ("interleaved",))
+    assert log.steps.duration_s[1:].tolist() == [2.0] * 9
+
+
+def test_files_of_jobs_in_another_order_are_one_run_in_order():
+    log = read(text_of(titan_log(100, None), titan_log(0, None)))
+
+    assert (log.attempts, log.reached, restarts(log.steps)) == (2, 200, [10])
+    assert log.steps.number.tolist() == list(range(10, 201, 10))
+
+
+def test_a_table_of_one_metric_after_another_counts_each_step_once():
+    rows = [
+        f"{metric},{1772323200000 + 2000 * step},{step}" for metric in ("loss", "lr") for step in range(10, 101, 10)
+    ]
+    log = read(text_of(["key,timestamp,step"], rows))
+
+    assert (log.attempts, len(log.steps)) == (1, 10)
+
+
 def test_bars_give_the_time_of_steps_over_ten_seconds_or_more():
     log = read_log(io.BytesIO("".join(bar(n, 100, 2 * n) for n in range(51)).encode()), "bar.log")
 
