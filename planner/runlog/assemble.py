@@ -16,6 +16,9 @@ SHORTEST_BAR_S = 10.0
 to a tenth."""
 BAR_INTERVALS = 200
 """Most intervals into which a long run with a progress bar is divided."""
+FASTEST_JUMP = 2.0
+"""Steps from 0 to the first state of a bar that were this many times as fast as later ones were not done by this start.
+"""
 OFTEN, SHORT = 0.05, 3.0
 """Lines of several ranks are interleaved if step numbers decrease in more than this share of the lines, and typically
 after this number of lines or fewer."""
@@ -86,7 +89,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
         restarted[:] = False
     attempt = np.concatenate(([0], np.cumsum(restarted))).astype(np.int64)
     if chosen.kind == "bar":
-        table, attempt = _spaced(table, attempt)
+        table, attempt = _spaced(*_without_resumed(table, attempt))
     steps, source = _timed(table, attempt, chosen.kind)
     totals = chosen.gathered.totals
     stated = collector.facts.get("steps")
@@ -182,6 +185,21 @@ def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
             _, first = np.unique(table["number"], return_index=True)
             return _rows(table, first), True
     return table, False
+
+
+def _without_resumed(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats], Whole]:
+    """Drop the start of the first bar if it jumped from 0 to where an earlier log of the run ended.
+
+    The steps of the jump, at the pace of those after it, would have taken `SHORTEST_BAR_S` longer than the bar ran.
+    """
+    number, elapsed = table["number"], table["end_s"]
+    last = int(np.flatnonzero(attempt == attempt[0])[-1])
+    if number[0] != 0 or last < 2 or number[last] <= number[1]:
+        return table, attempt
+    pace_s = (elapsed[last] - elapsed[1]) / (number[last] - number[1])
+    if pace_s * number[1] - elapsed[1] < SHORTEST_BAR_S or pace_s * number[1] < FASTEST_JUMP * elapsed[1]:
+        return table, attempt
+    return _rows(table, np.arange(1, len(number))), attempt[1:]
 
 
 def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats], Whole]:

@@ -66,7 +66,7 @@ class Bar:
         if len(self.steps) and (bar.number == 0 or state == self.last):
             return  # a new bar shows none of the steps so far
         ends = self.steps.columns["end_s"]
-        if len(self.steps) > 1 and state[0] > self.last[0] and state[1] - ends[-1] < 1.0:
+        if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - ends[-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
         else:
             self.steps.add(line, bar.rates, state[0])

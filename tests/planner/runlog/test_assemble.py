@@ -98,5 +98,22 @@ def test_the_bar_of_an_evaluation_is_none_of_training():
     assert (log.reached, log.attempts) == (40, 1)
 
 
+def test_the_bar_of_a_resumed_run_does_not_count_the_steps_of_an_earlier_log():
+    resumed = read("".join([bar(0, 1000, 0), *(bar(n, 1000, 4 + 2 * (n - 500)) for n in range(501, 601))]).encode())
+    slow_start = read("".join([bar(0, 1000, 0), *(bar(n, 1000, 30 + 2 * n) for n in range(1, 101))]).encode())
+
+    assert (resumed.reached, float(np.sum(resumed.steps.count))) == (600, 99)
+    assert resumed.steps.duration_s[1:] == pytest.approx(2.0)
+    assert float(np.sum(slow_start.steps.count)) == 100
+
+
+def test_a_bar_that_goes_on_after_a_stop_keeps_the_last_step_before_it():
+    first = "".join(bar(n, 100, 2 * n) for n in range(41))
+    log = read((first + bar(0, 100, 0) + "".join(bar(40 + n, 100, 2 * n) for n in range(1, 31))).encode())
+
+    assert (log.reached, log.attempts) == (70, 2)
+    assert log.steps.number[log.steps.attempt == 0][-1] == 40
+
+
 def test_steps_without_a_time_have_none():
     assert np.all(np.isnan(read(b"step,timestamp\n1,2026-01-01T00:00:00\n").steps.duration_s))

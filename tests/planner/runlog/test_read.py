@@ -117,6 +117,23 @@ def test_a_first_line_that_is_json_and_no_document_is_cut_as_any_other_line():
         read(b'{"aa": ' * 2_000_000)
 
 
+def test_llama_factorys_log_has_its_steps_and_their_time():
+    row = (
+        '{{"current_steps": {0}, "total_steps": 60000, "loss": 1.2, "lr": 1e-05, "epoch": 0.1, "percentage": 2.0, '
+        '"elapsed_time": "{1}", "remaining_time": "1 day, 0:10:00", "throughput": 12345.6, "total_tokens": 99}}'
+    )
+    evaluation = ('{"current_steps": 43210, "total_steps": 60000, "eval_loss": 0.9, "epoch": 0.1, "percentage": 2.0, '
+                  '"elapsed_time": "1 day, 0:01:20", "remaining_time": "0:10:00"}')  # fmt: skip
+    rows = [row.format(10, "0:00:20"), row.format(43200, "1 day, 0:00:00"), row.format(43210, "1 day, 0:00:20"),
+            evaluation, row.format(43220, "1 day, 0:01:40"), row.format(43230, "1 day, 0:02:00")]  # fmt: skip
+    log = read(text_of(rows))
+
+    assert (log.framework, log.reached, log.last_step, log.attempts) == ("Hugging Face", 43230, 60000, 1)
+    assert log.steps.number[-1] == 43230
+    assert float(np.sum(log.steps.count * np.nan_to_num(log.steps.duration_s))) == 24 * 3600 + 120
+    assert [mark.kind for mark in log.marks] == ["evaluation"]
+
+
 def test_epochs_of_lightning_follow_each_other():
     log = sample("lightning.log")
 
