@@ -33,6 +33,7 @@ MARKED = (
     ("successfully saved checkpoint", "checkpoint"),
     ("saving checkpoint at iteration", "checkpoint"),
     ("validation loss at", "evaluation"),
+    (" loss at iteration ", "evaluation"),  # `validation-0 loss at` where there are several validation sets
     ("successfully loaded checkpoint", "load"),
     ("[before the start of training step]", "start"),
     ("[after training is done]", "end"),

@@ -75,6 +75,30 @@ def test_pauses_with_a_checkpoint_or_an_evaluation_are_theirs():
     assert spent["other"] == (1, pytest.approx(70.0))
 
 
+def test_each_of_several_validation_sets_is_an_evaluation():
+    first, at = megatron_log([2.0] * 20, of=100)
+    second, _ = megatron_log([2.0] * 20, of=100, begin=20, at=at + timedelta(seconds=50))
+    losses = [f" validation-{name} loss at iteration 20 | lm loss value: 2.1E+00 | " for name in ("0", "code")]
+    spent = kinds(compared(log_of(first, losses, second)))
+
+    assert spent["evaluation"] == (1, pytest.approx(50.0))
+    assert "other" not in spent
+
+
+def test_steps_with_a_smaller_batch_at_the_beginning_take_their_own_time():
+    small, at = megatron_log([0.5] * 60, of=1000, batch=32)
+    medium, at = megatron_log([1.0] * 40, of=1000, batch=64, begin=60, at=at)
+    large, _ = megatron_log([2.0] * 99 + [7.0] + [2.0] * 20, of=1000, batch=128, begin=100, at=at)
+    comparison = compared(log_of(small, medium, large))
+
+    assert comparison.pace is not None
+    assert comparison.pace.step_s.mid == 2.0
+    assert comparison.pace.step_s.low == 2.0
+    assert kinds(comparison) == {"steps": (220, pytest.approx(60 * 0.5 + 40 * 1.0 + 120 * 2.0)),
+                                 "slow": (1, pytest.approx(5.0))}  # fmt: skip
+    assert "compare.beyond.clock" not in {message.key for message in findings(comparison)}
+
+
 def test_slow_steps_are_told_from_the_others():
     comparison = compared(log_of(megatron_log([2.0] * 40 + [9.0] * 2 + [2.0] * 40, of=1000)[0]))
 
