@@ -12,8 +12,8 @@ PAUSES = ("stops", "checkpoint", "evaluation", "start", "other")
 """Pauses: `stops` from the last step before a restart to the first after it, `checkpoint` and `evaluation` where one
 happened, `start` until the first step, and `other` without explanation."""
 OUTSIDE = ("slow", "replayed", *PAUSES, "untold")
-"""Time that is not a steady step: `slow`, the excess of slow steps over ordinary ones; `replayed`, steps repeated after a
-restart; the pauses; and `untold`, wall-clock time that no other kind covers."""
+"""Time that is not a steady step: `slow`, the excess of slow steps over ordinary ones; `replayed`, steps repeated after
+a restart; the pauses; and `untold`, wall-clock time that no other kind covers."""
 KINDS = ("steps", *OUTSIDE)
 """All kinds of time; `steps` is the time of the kept steps at the ordinary step time for their batch."""
 UNEXPLAINED_RATIO = 0.01
