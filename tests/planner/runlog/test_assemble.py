@@ -59,6 +59,13 @@ def titan_log(begin: int, rank: int | None) -> list[str]:
                       for step in range(begin + 10, begin + 101, 10)]  # fmt: skip
 
 
+def test_a_run_that_was_made_longer_has_not_ended():
+    end = titan(BEGIN + timedelta(seconds=200), "Training completed")
+
+    assert read(text_of(titan_log(0, None), [end])).ended
+    assert not read(text_of(titan_log(0, None), [end], titan_log(100, None))).ended
+
+
 def test_files_of_ranks_one_after_another_are_no_restart():
     log = read(text_of(titan_log(0, None), titan_log(0, None)))
 
