@@ -113,7 +113,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
         understood=collector.understood,
         dropped=collector.dropped,
         cut=cut,
-        ended=collector.ended_line is not None and not _goes_on(table, collector.ended_line),
+        ended=any(between.mark.kind == "end" and not _goes_on(table, between.line) for between in collector.marks),
         zoned=bool(collector.zoned),
         notes=tuple(notes),
     )
@@ -285,7 +285,7 @@ def _followed_by(collector: Collector, line: Floats | Whole) -> list[int]:
 
 
 def _goes_on(table: dict[str, Floats], ended_line: int) -> bool:
-    """Return whether steps follow the first end of training, as when a run is made longer."""
+    """Return whether steps follow an end of training, as when a run is made longer."""
     later = table["line"] > ended_line
     return bool(np.any(later)) and float(np.max(table["number"][later])) > float(
         np.max(table["number"][~later], initial=0.0)

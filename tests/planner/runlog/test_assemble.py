@@ -64,6 +64,7 @@ def test_a_run_that_was_made_longer_has_not_ended():
 
     assert read(text_of(titan_log(0, None), [end])).ended
     assert not read(text_of(titan_log(0, None), [end], titan_log(100, None))).ended
+    assert read(text_of(titan_log(0, None), [end], titan_log(100, None), [end])).ended
 
 
 def test_files_of_ranks_one_after_another_are_no_restart():
