@@ -172,12 +172,28 @@ def _repeats(number: Floats) -> npt.NDArray[np.bool_]:
     return repeats
 
 
+def _merged(table: dict[str, Floats], repeats: npt.NDArray[np.bool_]) -> dict[str, Floats]:
+    """Drop lines that repeat a step; the line before them takes the values that it lacks from them.
+
+    DeepSpeed's pipeline engine, for one, logs the step and the time of day in one line, its duration in the next.
+    """
+    first, follows = np.flatnonzero(~repeats), np.flatnonzero(repeats)
+    before = np.cumsum(~repeats)[follows] - 1
+    same = table["number"][first[before]] == table["number"][follows]
+    follows, before = follows[same], before[same]
+    merged = _rows(table, first)
+    for name, column in table.items():
+        fills = np.isnan(merged[name][before]) & ~np.isnan(column[follows])
+        merged[name][before[fills][::-1]] = column[follows[fills]][::-1]  # of several values, the first
+    return merged
+
+
 def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
     """Drop lines that repeat a step, and sort the lines if several ranks are interleaved; say whether they were."""
     number = table["number"]
     if len(number) < 2 or not np.any(number):
         return table, False
-    table = _rows(table, np.flatnonzero(~_repeats(number)))
+    table = _merged(table, _repeats(number))
     decreases = np.flatnonzero(np.diff(table["number"]) < 0)
     if len(decreases) > max(SHORT, OFTEN * len(table["number"])):
         runs = np.diff(np.concatenate(([-1], decreases, [len(table["number"]) - 1])))

@@ -186,6 +186,20 @@ def test_the_timers_of_deepspeed_are_parts_of_its_step():
     assert (log.facts["n_gpus"], log.facts["global_batch_seqs"]) == (1, 16)
 
 
+def test_the_lines_of_deepspeeds_pipeline_about_a_step_are_one():
+    lines = []
+    for step in (10, 20, 30):
+        lines.append(f"[2026-03-01 10:00:{step},123] [INFO] [logging.py:107:log_dist] [Rank 0] step={step}, skipped=0, "
+                     "lr=[0.001], mom=[[0.9, 0.95]]")  # fmt: skip
+        lines.append(f"steps: {step} loss: 2.3456 iter time (s): 2.000 samples/sec: 64.000")
+    log = read(text_of(lines))
+
+    assert (log.steps.number.tolist(), log.durations_from) == ([10, 20, 30], "printed")
+    assert log.steps.duration_s.tolist() == [2.0] * 3
+    assert log.steps.sequences.tolist() == [128.0] * 3
+    assert np.diff(log.steps.end_s).tolist() == [10.0, 10.0]
+
+
 def test_deepspeed_whose_logger_is_silent_is_timed_by_its_timers():
     lines = [line for line in (SAMPLES / "deepspeed.log").read_text().splitlines() if "time (ms)" in line]
     log = read("\n".join(lines).encode() + b"\n")
