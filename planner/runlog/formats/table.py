@@ -1,5 +1,8 @@
 """Steps in a table, the user's own or exported from W&B or TensorBoard: CSV with a header, or JSON Lines.
 
+The cells of CSV are separated by commas, semicolons or tabs. Between semicolons or tabs, a number may have a decimal
+comma, as spreadsheets write it in many countries.
+
 These columns are read in any order, and others are ignored: `step_time_s` or `step_time_ms` (the duration of a step),
 `timestamp` (when it ended), `step` (its number), `global_batch` (sequences). TensorBoard exports a scalar as `Wall
 time,Step,Value`. torchtitan's metrics in W&B (`MetricsProcessor.log` of torchtitan/components/metrics.py,
@@ -18,6 +21,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -43,11 +47,19 @@ MOST_CHARACTERS = 100_000
 """Most characters of the first line that are read as JSON; Python's CSV reader rejects cells longer than 131,072."""
 
 
+_DELIMITERS = (",", ";", "\t")
+_DECIMAL_COMMA = re.compile(r"[0-9]{0,15},[0-9]{1,20}")
+
+
+def _delimiter(first: str) -> str:
+    return max(_DELIMITERS, key=first.count)
+
+
 @lru_cache(maxsize=1)
 def names_of(first: str) -> frozenset[str]:
     """Names of the columns of a table, from its first line; empty if it is JSON but not a row."""
     if not first.startswith("{"):
-        return frozenset(name.strip().strip('"') for name in first.split(","))
+        return frozenset(name.strip().strip('"') for name in first.split(_delimiter(first)))
     try:
         row = json.loads(first[:MOST_CHARACTERS])
     except (ValueError, RecursionError):
@@ -59,6 +71,12 @@ def is_table(first: str) -> bool:
     """Whether a line is the first line of a table of steps."""
     names = names_of(first)
     return bool(names & {*DURATIONS}) or any(names >= {number, time} for number in NUMBERS for time in TIMES)
+
+
+def columns_without_time(first: str) -> tuple[str, ...]:
+    """Return the columns of a table that has the number of a step and no time; none for anything else."""
+    names = names_of(first)
+    return () if is_table(first) or names.isdisjoint(NUMBERS) else tuple(sorted(names))
 
 
 def cells_of(first: str, line: str) -> Mapping[str, Any]:
@@ -79,12 +97,18 @@ def cells_of(first: str, line: str) -> Mapping[str, Any]:
         if not isinstance(row, dict):
             raise DamagedError("row", line, "a JSON object")
         return row
+    delimiter = _delimiter(first)
     try:
-        header, cells = (next(csv.reader(io.StringIO(text), skipinitialspace=True)) for text in (first, line))
+        header, cells = (
+            next(csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=delimiter != "\t"))
+            for text in (first, line)
+        )
     except (csv.Error, StopIteration):
         raise DamagedError("row", line, "cells between commas") from None
     if len(cells) != len(header):
         raise DamagedError("row", str(len(cells)), f"{len(header)} cells")
+    if delimiter != ",":
+        cells = [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in cells]
     return {name.strip(): cell for name, cell in zip(header, cells, strict=True)}
 
 

@@ -319,6 +319,8 @@ def test_two_runs_in_one_file_are_refused_where_the_second_begins():
 
 
 HOSTILE = {
+    "steps of Lightning's CSVLogger": (b"epoch,step,train_loss\n0,49,1.2\n", "columns epoch, step, train_loss"),
+    "a chart of W&B": (b'"Step","run - loss","run - loss__MIN"\n1,2,2\n', "expected the time of each step"),
     "empty": (b"", "found nothing"),
     "binary": (b"\x7fELF\0\0\0" * 50, "binary"),
     "one line": (b"hello\n", "understood 0 of 1 lines"),

@@ -29,6 +29,16 @@ def test_a_table_is_told_by_its_columns(first, table):
     assert is_table(first) is table
 
 
+def test_a_spreadsheet_may_have_semicolons_or_tabs_and_decimal_commas():
+    semicolons = list(row_steps("step;step_time_s;tps", "7;2,034;1234,5"))
+    (tabs,) = row_steps("step\tstep_time_s\tnote", "7\t2.034\t")
+
+    assert is_table("step;step_time_s;tps")
+    assert is_table("step\tstep_time_s\tnote")
+    assert [(step.number, step.duration_s, step.tokens_per_s_per_gpu) for step in semicolons] == [(7, 2.034, 1234.5)]
+    assert (tabs.number, tabs.duration_s) == (7, 2.034)
+
+
 def test_names_and_cells_go_together():
     assert names_of("a, b") == {"a", "b"}
     assert cells_of("a, b", '1, "x, y"') == {"a": "1", "b": "x, y"}
