@@ -106,15 +106,15 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
         parts=_parts(collector),
         marks=_marks(collector, steps),
         closing=None if total is None else Closing(runtime_s=total.runtime_s, steps=total.steps),
-        first_s=collector.first_s,
-        final_s=collector.final_s,
+        first_s=None if collector.span_s is None else collector.span_s[0],
+        final_s=None if collector.span_s is None else collector.span_s[1],
         durations_from=source,
         lines=lines,
         understood=collector.understood,
         dropped=collector.dropped,
         cut=cut,
         ended=any(between.mark.kind == "end" and not _goes_on(table, between.line) for between in collector.marks),
-        zoned=bool(collector.zoned),
+        zoned=collector.zoned,
         notes=tuple(notes),
     )
 

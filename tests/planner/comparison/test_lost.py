@@ -156,6 +156,16 @@ def test_steps_that_take_longer_than_the_clock_are_told_and_the_first_line_is_no
     assert "compare.beyond.clock" in keys[1]
 
 
+def test_the_hours_between_utc_and_local_time_are_no_duration():
+    lines = [f"{BEGIN + timedelta(seconds=2 * n):%Y-%m-%dT%H:%M:%S}.123456789Z "
+             + titan_step(BEGIN + timedelta(hours=8, seconds=2 * n), n, tps=1, tflops=1, mfu=1, rank=None)
+             for n in range(1, 31)]  # fmt: skip
+    comparison = compared(log_of(lines))
+
+    assert comparison.use.wall_s == pytest.approx(58.0)
+    assert set(kinds(comparison)) == {"steps"}
+
+
 def test_lines_without_numbers_count_the_steps_of_the_closing_one():
     losses = ["{'loss': 2.3, 'grad_norm': 0.4, 'epoch': 0.5}"] * 3
     comparison = compared(log_of([*losses, "{'train_runtime': 100.0, 'train_steps_per_second': 0.5, 'epoch': 1}"]))
