@@ -127,6 +127,28 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
     return written.getvalue()
 
 
+def replaced_values(path: Path | None, rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """Return the id, the old and the new value of each row that `with_rows` replaces by another value.
+
+    Logs of different runs often have the same name, as every `trainer_state.json` has.
+
+    Args:
+        path: the file, which need not exist; None: there is none.
+        rows: cells by column name.
+
+    Raises:
+        InputFileError: as for `with_rows`.
+    """
+    from planner.files import read_text
+
+    if path is None or not path.is_file():
+        return []
+    _, _, kept = _parsed(read_text(path), path.name)
+    before = {(row["id"], row["metric"]): row.get("value", "") for row in kept}
+    keys = [((row["id"], row["metric"]), row.get("value", "")) for row in rows]
+    return [(key[0], before[key], value) for key, value in keys if before.get(key, value) != value]
+
+
 def _parsed(text: str, name: str) -> tuple[str, list[str], list[dict[str, Any]]]:
     """Split the text into the comments at its beginning, the columns and the rows."""
     lines = text.splitlines(keepends=True)
