@@ -1,7 +1,7 @@
 """Steps in a table, the user's own or exported from W&B or TensorBoard: CSV with a header, or JSON Lines.
 
-The cells of CSV are separated by commas, semicolons or tabs. Between semicolons or tabs, a number may have a decimal
-comma, as spreadsheets write it in many countries.
+The cells of CSV are separated by commas, semicolons or tabs. Between semicolons, a comma in a number is a decimal comma,
+for which spreadsheets in many countries use semicolons.
 
 These columns are read in any order, and others are ignored: `step_time_s` or `step_time_ms` (the duration of a step),
 `timestamp` (when it ended), `step` (its number), `global_batch` (sequences). TensorBoard exports a scalar as `Wall
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from planner.csv_table import separator_of
 from planner.runlog.amounts import as_number
 from planner.runlog.events import DamagedError, Step
 from planner.runlog.formats.base import MFU_KEYS, TFLOPS_KEYS, TPS_KEYS, optional, rates_of
@@ -47,19 +48,14 @@ MOST_CHARACTERS = 100_000
 """Most characters of the first line that are read as JSON; Python's CSV reader rejects cells longer than 131,072."""
 
 
-_DELIMITERS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[0-9]{0,15},[0-9]{1,20}")
-
-
-def _delimiter(first: str) -> str:
-    return max(_DELIMITERS, key=first.count)
 
 
 @lru_cache(maxsize=1)
 def names_of(first: str) -> frozenset[str]:
     """Names of the columns of a table, from its first line; empty if it is JSON but not a row."""
     if not first.startswith("{"):
-        return frozenset(name.strip().strip('"') for name in first.split(_delimiter(first)))
+        return frozenset(name.strip().strip('"') for name in first.split(separator_of(first)))
     try:
         row = json.loads(first[:MOST_CHARACTERS])
     except (ValueError, RecursionError):
@@ -97,7 +93,7 @@ def cells_of(first: str, line: str) -> Mapping[str, Any]:
         if not isinstance(row, dict):
             raise DamagedError("row", line, "a JSON object")
         return row
-    delimiter = _delimiter(first)
+    delimiter = separator_of(first)
     try:
         header, cells = (
             next(csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=delimiter != "\t"))
@@ -107,7 +103,7 @@ def cells_of(first: str, line: str) -> Mapping[str, Any]:
         raise DamagedError("row", line, "cells between commas") from None
     if len(cells) != len(header):
         raise DamagedError("row", str(len(cells)), f"{len(header)} cells")
-    if delimiter != ",":
+    if delimiter == ";":
         cells = [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in cells]
     return {name.strip(): cell for name, cell in zip(header, cells, strict=True)}
 

@@ -29,7 +29,7 @@ def test_a_table_is_told_by_its_columns(first, table):
     assert is_table(first) is table
 
 
-def test_a_spreadsheet_may_have_semicolons_or_tabs_and_decimal_commas():
+def test_a_spreadsheet_may_have_tabs_or_semicolons_with_decimal_commas():
     semicolons = list(row_steps("step;step_time_s;tps", "7;2,034;1234,5"))
     (tabs,) = row_steps("step\tstep_time_s\tnote", "7\t2.034\t")
 
@@ -37,6 +37,8 @@ def test_a_spreadsheet_may_have_semicolons_or_tabs_and_decimal_commas():
     assert is_table("step\tstep_time_s\tnote")
     assert [(step.number, step.duration_s, step.tokens_per_s_per_gpu) for step in semicolons] == [(7, 2.034, 1234.5)]
     assert (tabs.number, tabs.duration_s) == (7, 2.034)
+    with pytest.raises(DamagedError, match="2,034"):  # two seconds or two thousand
+        list(row_steps("step\tstep_time_s", "7\t2,034"))
 
 
 def test_names_and_cells_go_together():
