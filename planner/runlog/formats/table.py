@@ -1,7 +1,7 @@
 """Steps in a table, the user's own or exported from W&B or TensorBoard: CSV with a header, or JSON Lines.
 
-The cells of CSV are separated by commas, semicolons or tabs. Between semicolons, a comma in a number is a decimal comma,
-for which spreadsheets in many countries use semicolons.
+The cells of CSV are separated by commas, semicolons or tabs. Between semicolons, a comma in a number is a decimal
+comma: spreadsheets use semicolons in the countries that write it.
 
 These columns are read in any order, and others are ignored: `step_time_s` or `step_time_ms` (the duration of a step),
 `timestamp` (when it ended), `step` (its number), `global_batch` (sequences). TensorBoard exports a scalar as `Wall
