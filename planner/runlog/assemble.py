@@ -90,7 +90,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     attempt = np.concatenate(([0], np.cumsum(restarted))).astype(np.int64)
     if chosen.kind == "bar":
         table, attempt = _spaced(*_without_resumed(table, attempt))
-    steps, source = _timed(table, attempt, chosen.kind)
+    steps, source = _timed(table, attempt, chosen.kind, _begins(collector, table["line"]))
     totals = chosen.gathered.totals
     stated = collector.facts.get("steps")
     last_step = totals[-1][1] if totals else None
@@ -130,16 +130,27 @@ def _table(gathered: Gathered) -> dict[str, Floats]:
 def _started_again(collector: Collector, table: dict[str, Floats]) -> npt.NDArray[np.bool_]:
     """Return whether the program started again after each line but the last, by its own words, `[line - 1]`.
 
+    These are a line at each start, or one that gives the step of the checkpoint that was loaded.
+
     The step numbers of a run that saved a checkpoint as it stopped do not go back. All ranks may report a start, some
     of them after the first step; its number then shows that it is no other start.
     """
     number = table["number"]
     again = np.zeros(max(len(number) - 1, 0), dtype=np.bool_)
     for between, after in zip(collector.marks, _followed_by(collector, table["line"]), strict=True):
-        if between.mark.kind == "start" and 0 < after < len(number):
-            step = between.mark.after_step
+        step = between.mark.after_step
+        if 0 < after < len(number) and (step is not None or between.mark.kind == "start"):
             again[after - 1] |= step is None or step >= number[after - 1]
     return again
+
+
+def _begins(collector: Collector, line: Floats) -> Floats:
+    """Return the step from which training went on before each line, NaN where the log does not say it, `[line]`."""
+    begins = np.full(len(line), np.nan)
+    for between, after in zip(collector.marks, _followed_by(collector, line), strict=True):
+        if between.mark.after_step is not None and after < len(line):
+            begins[after] = between.mark.after_step
+    return begins
 
 
 def _rows(table: dict[str, Floats], indices: Whole) -> dict[str, Floats]:
@@ -239,7 +250,7 @@ def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats]
     return _rows(table, chosen), attempt[chosen] - attempt[chosen[0]] if len(chosen) else attempt
 
 
-def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, str]:
+def _timed(table: dict[str, Floats], attempt: Whole, kind: str, begins: Floats) -> tuple[Steps, str]:
     """Steps of each line with their durations, as printed or from the clock, and the source of the durations."""
     number, duration = table["number"], table["duration_s"]
     count = np.full(len(number), np.nan)
@@ -261,7 +272,8 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
     else:
         new = np.diff(number, prepend=0.0)  # a start that goes on after the last line repeats none of its steps
         most = np.where(new > 0, new, np.maximum(number, 1.0))
-        count[first] = np.minimum(max(usual, 1.0), most[first])
+        own = (number - begins)[first]
+        count[first] = np.where(own > 0, own, np.minimum(max(usual, 1.0), most[first]))
     if not np.any(~np.isnan(duration)):
         source = ""
     steps = Steps(

@@ -96,7 +96,8 @@ class Mark:
     duration_s: float | None = None
     """Duration; None if the line does not give it."""
     after_step: int | None = None
-    """For `start`, the step from which training goes on, 0 at the beginning; None if the line does not give it."""
+    """For `start` and `load`, the step from which training goes on, 0 at the beginning; None if the line does not give
+    it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

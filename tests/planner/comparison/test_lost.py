@@ -46,6 +46,18 @@ def test_a_restart_that_repeats_no_step_is_a_stop_though_a_checkpoint_was_saved(
     assert spent["steps"][0] == 200
 
 
+def test_the_first_iteration_after_a_restart_is_one_step_where_the_log_gives_its_checkpoint():
+    loaded = "  successfully loaded checkpoint from ckpt [ t 1/1, p 1/1 ] at iteration 80"
+    before, at = megatron_log([2.0] * 10, of=1000, interval_steps=10)
+    first = megatron_line(81, 1000, 30.0, at + timedelta(seconds=630))
+    after, _ = megatron_log([2.0] * 9, of=1000, interval_steps=10, begin=90, at=at + timedelta(seconds=648))
+    comparison = compared(log_of(before, [loaded, first], after))
+
+    spent = kinds(comparison)
+    assert spent["replayed"] == (20, pytest.approx(30.0 + 19 * 2.0))
+    assert spent["stops"] == (1, pytest.approx(600.0))
+
+
 def test_a_chain_of_torchtitans_jobs_is_stopped_between_them():
     at, lines = BEGIN, []
     for begin in (0, 200):
