@@ -113,7 +113,7 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
     from planner.validation.template import COLUMNS
 
     text = read_text(path) if path is not None and path.is_file() and path.stat().st_size else ""
-    comments, header, kept = _parsed(text, "" if path is None else path.name)
+    comments, separator, header, kept = _parsed(text, "" if path is None else path.name)
     columns = header or list(COLUMNS)
     added = sorted({name for row in rows for name in row if name not in columns}, key=EVERY_COLUMN.index)
     columns = [*columns, *added]
@@ -121,22 +121,49 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
     kept = [row for row in kept if (row.get("id", ""), row.get("metric", "")) not in replaced]
     written = io.StringIO()
     written.write(comments)
-    writer = csv.DictWriter(written, columns, restval="", lineterminator="\n")
+    writer = csv.DictWriter(written, columns, restval="", lineterminator="\n", delimiter=separator)
     writer.writeheader()
     writer.writerows([*kept, *({name: row.get(name, "") for name in columns} for row in rows)])
     return written.getvalue()
 
 
-def _parsed(text: str, name: str) -> tuple[str, list[str], list[dict[str, Any]]]:
-    """Split the text into the comments at its beginning, the columns and the rows."""
+def replaced_values(path: Path | None, rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """Return the id, the old and the new value of each row that `with_rows` replaces by another value.
+
+    Logs of different runs often have the same name, as every `trainer_state.json` has.
+
+    Args:
+        path: the file, which need not exist; None: there is none.
+        rows: cells by column name.
+
+    Raises:
+        InputFileError: as for `with_rows`.
+    """
+    from planner.files import read_text
+
+    if path is None or not path.is_file():
+        return []
+    *_, kept = _parsed(read_text(path), path.name)
+    before = {(row["id"], row["metric"]): row.get("value", "") for row in kept}
+    keys = [((row["id"], row["metric"]), row.get("value", "")) for row in rows]
+    return [(key[0], before[key], value) for key, value in keys if before.get(key, value) != value]
+
+
+def _parsed(text: str, name: str) -> tuple[str, str, list[str], list[dict[str, Any]]]:
+    """Split the text into the comments at its beginning, the separator of its cells, the columns and the rows."""
+    from planner.csv_table import separator_of
+    from planner.validation.runs import COLUMNS as EVERY_COLUMN
+
     lines = text.splitlines(keepends=True)
     first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     comments, body = "".join(lines[:first]), "".join(lines[first:])
+    separator = separator_of(body.lstrip().partition("\n")[0])
     if not body.strip():
-        return comments, [], []
+        return comments, separator, [], []
     try:
-        reader = csv.DictReader(io.StringIO(body, newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(body, newline=""), strict=True, delimiter=separator)
         header = [column.strip() for column in reader.fieldnames or []]
+        header = [column.lower() if column.lower() in EVERY_COLUMN else column for column in header]
         reader.fieldnames = header
         rows = list(reader)
     except csv.Error as error:
@@ -151,4 +178,4 @@ def _parsed(text: str, name: str) -> tuple[str, list[str], list[dict[str, Any]]]
         raise InputFileError(
             f"{name}:{ragged}: expected {len(header)} cells", hint="correct the row, or name another file"
         )
-    return comments, header, rows
+    return comments, separator, header, rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.comparison.pace import Durations, Pace
+from planner.comparison.pace import Durations, Pace, ordinary_s
 from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 
@@ -12,10 +12,10 @@ PAUSES = ("stops", "checkpoint", "evaluation", "start", "other")
 """Pauses: `stops` from the last step before a restart to the first after it, `checkpoint` and `evaluation` where one
 happened, `start` until the first step, and `other` without explanation."""
 OUTSIDE = ("slow", "replayed", *PAUSES, "untold")
-"""Time that is not a steady step: `slow`, the excess of slow steps over the median; `replayed`, steps repeated after a
-restart; the pauses; and `untold`, wall-clock time that no other kind covers."""
+"""Time that is not a steady step: `slow`, the excess of slow steps over ordinary ones; `replayed`, steps repeated after
+a restart; the pauses; and `untold`, wall-clock time that no other kind covers."""
 KINDS = ("steps", *OUTSIDE)
-"""All kinds of time; `steps` is the time of the kept steps at the median."""
+"""All kinds of time; `steps` is the time of the kept steps at the ordinary step time for their batch."""
 UNEXPLAINED_RATIO = 0.01
 """Share of the wall-clock time below which the rest counts as rounding."""
 LEAST_PAUSE_RATIO = 0.5
@@ -43,7 +43,7 @@ class TimeUse:
     """Time from the first time of day in the log to the last; None where it has none."""
     spent: tuple[Spent, ...]
     goodput_ratio: float | None
-    """Kept steps at the median step time, over the wall-clock time; None where that is unknown."""
+    """Kept steps at the ordinary step time, over the wall-clock time; None where that is unknown."""
 
     def of(self, kind: str) -> Spent | None:
         """Return the time of a kind; None where there was none."""
@@ -74,13 +74,14 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
     median = pace.step_s.mid
     kept, replayed = _steps(log)
     counted, done_again = float(np.sum(kept)), float(np.sum(replayed))
+    useful_s = float(np.sum(kept * ordinary_s(log, durations))) if np.any(durations.steady) else counted * median
     if counted == 0 and not np.any(log.steps.number):  # lines without step numbers: use the closing line
-        counted = pace.steps
+        counted, useful_s = pace.steps, pace.steps * median
     seconds = np.where(np.isnan(durations.seconds), median, durations.seconds)
     _pauses(log, durations, median, sums)
     for kind, pause in durations.pauses:
         sums.add(kind, pause)
-    rows = [Spent(kind="steps", seconds=counted * median, count=round(counted), longest_s=median)]
+    rows = [Spent(kind="steps", seconds=useful_s, count=round(counted), longest_s=median)]
     if pace.slow_s > 0:
         longest = float(np.max(durations.seconds[durations.steady]))
         rows.append(Spent(kind="slow", seconds=pace.slow_s, count=pace.slow_lines, longest_s=longest))
@@ -88,12 +89,11 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
         lost_s = float(np.sum(seconds * replayed))
         rows.append(Spent(kind="replayed", seconds=lost_s, count=round(done_again), longest_s=lost_s))
     rows += [spent for kind in PAUSES if (spent := sums.spent(kind)) is not None]
-    useful = rows[0].seconds
-    wall = _wall(log, useful)
+    wall = _wall(log, useful_s)
     unexplained_s = 0.0 if wall is None else wall - sum(row.seconds for row in rows)
     if wall is not None and unexplained_s > UNEXPLAINED_RATIO * wall:
         rows.append(Spent(kind="untold", seconds=unexplained_s, count=1, longest_s=unexplained_s))
-    goodput = None if wall is None or wall <= 0 else min(useful / wall, 1.0)
+    goodput = None if wall is None or wall <= 0 else min(useful_s / wall, 1.0)
     return TimeUse(wall_s=wall, spent=tuple(rows), goodput_ratio=goodput)
 
 

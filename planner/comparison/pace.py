@@ -13,6 +13,8 @@ Floats = npt.NDArray[np.float64]
 
 SLOW_RATIO = 1.5
 """A line whose steps took more than this many times the median is slow."""
+FEWEST_OF_BATCH = 3
+"""Fewest lines with one batch whose median is the ordinary step time for that batch."""
 FEWEST_TO_DROP = 3
 """Fewest lines of one start of the program from which its first line counts as warm-up (compilation) and is dropped."""
 
@@ -22,7 +24,7 @@ class Pace:
     """The step time of a run."""
 
     step_s: Estimate
-    """5th percentile, median and 95th percentile over steady lines."""
+    """5th percentile, median and 95th percentile over steady lines; if the batch grows, over those with its median."""
     mean_s: float
     """Mean over steady lines, slow ones included."""
     lines: int
@@ -30,7 +32,7 @@ class Pace:
     """Steps that these lines cover."""
     slow_lines: int
     slow_s: float
-    """Time that all slow lines together took beyond the median."""
+    """Time that all slow lines together took beyond the ordinary step time for their batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,6 +88,27 @@ def _paused(log: RunLog, seconds: Floats) -> list[tuple[str, float]]:
     return pauses
 
 
+def ordinary_s(log: RunLog, durations: Durations) -> Floats:
+    """Return the ordinary step time for the batch of each line: the median over steady lines with this batch, `[line]`.
+
+    Where the log has no batch, or few lines with it, it is the median over all steady lines; NaN without steady lines.
+    """
+    seconds, steady, batch = durations.seconds, durations.steady, log.steps.sequences
+    ordinary = np.full(len(seconds), np.median(seconds[steady]) if np.any(steady) else np.nan)
+    for size in np.unique(batch[steady & ~np.isnan(batch)]):
+        lines = steady & (batch == size)
+        if np.sum(lines) >= FEWEST_OF_BATCH:
+            ordinary[batch == size] = np.median(seconds[lines])
+    return ordinary
+
+
+def _of_median_batch(batch: Floats) -> npt.NDArray[np.bool_]:
+    """Return the lines with the median batch, or all lines if few have it, `[line]`."""
+    known = batch[~np.isnan(batch)]
+    same = batch == np.median(known) if len(known) else np.zeros(len(batch), dtype=np.bool_)
+    return same if np.sum(same) >= FEWEST_OF_BATCH else np.ones(len(batch), dtype=np.bool_)
+
+
 def pace_of(log: RunLog, durations: Durations) -> Pace | None:
     """Return the step time; None where the log has no time."""
     seconds, count = durations.seconds[durations.steady], log.steps.count[durations.steady]
@@ -96,14 +119,16 @@ def pace_of(log: RunLog, durations: Durations) -> Pace | None:
         return Pace(
             step_s=Estimate.exactly(mean), mean_s=mean, lines=1, steps=log.closing.steps, slow_lines=0, slow_s=0.0
         )
-    median = float(np.median(seconds))
-    slow = seconds > SLOW_RATIO * median
-    low, high = (float(value) for value in np.percentile(seconds, [5, 95]))
+    ordinary = ordinary_s(log, durations)[durations.steady]
+    alike = seconds[_of_median_batch(log.steps.sequences[durations.steady])]
+    median = float(np.median(alike))
+    slow = seconds > SLOW_RATIO * ordinary
+    low, high = (float(value) for value in np.percentile(alike, [5, 95]))
     return Pace(
         step_s=Estimate(low=min(low, median), mid=median, high=max(high, median)),
         mean_s=float(np.average(seconds, weights=np.maximum(count, 1.0))),
         lines=len(seconds),
         steps=float(np.sum(count)),
         slow_lines=int(np.sum(slow)),
-        slow_s=float(np.sum((seconds[slow] - median) * count[slow])),
+        slow_s=float(np.sum((seconds[slow] - ordinary[slow]) * count[slow])),
     )

@@ -66,7 +66,7 @@ class Bar:
         if len(self.steps) and (bar.number == 0 or state == self.last):
             return  # a new bar shows none of the steps so far
         ends = self.steps.columns["end_s"]
-        if len(self.steps) > 1 and state[0] > self.last[0] and state[1] - ends[-1] < 1.0:
+        if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - ends[-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
         else:
             self.steps.add(line, bar.rates, state[0])
@@ -101,10 +101,11 @@ class Collector:
     total: Total | None = None
     ended_line: int | None = None
     rank: int | None = None
-    zoned: bool | None = None
+    spans: dict[bool, tuple[float, float]] = field(default_factory=dict)
+    """Earliest and latest time of any line, by whether the times have a time zone."""
+    ends: dict[bool, int] = field(default_factory=dict)
+    """Number of lines about steps with a time, by whether the times have a time zone."""
     dropped: int = 0
-    first_s: float | None = None
-    final_s: float | None = None
     understood: int = 0
     first_understood: int = 0
     last_understood: int = 0
@@ -113,11 +114,23 @@ class Collector:
         """Update the earliest and the latest time of any line."""
         if moment is None:
             return
-        self.zoned = moment.zoned if self.zoned is None else self.zoned and moment.zoned
-        if self.first_s is None or moment.seconds < self.first_s:
-            self.first_s = moment.seconds
-        if self.final_s is None or moment.seconds > self.final_s:
-            self.final_s = moment.seconds
+        first, final = self.spans.get(moment.zoned, (moment.seconds, moment.seconds))
+        self.spans[moment.zoned] = min(first, moment.seconds), max(final, moment.seconds)
+
+    @property
+    def zoned(self) -> bool:
+        """Whether the times that count have a time zone; False without times.
+
+        A container platform may put a time in UTC before lines with local times. Only those of the steps count: the
+        difference of the two is no duration.
+        """
+        spans, ends = self.spans, self.ends
+        return max(spans, key=lambda zoned: (ends.get(zoned, 0), spans[zoned][1] - spans[zoned][0]), default=False)
+
+    @property
+    def span_s(self) -> tuple[float, float] | None:
+        """Earliest and latest time of any line, in seconds since 1970; None if no line has a time."""
+        return self.spans.get(self.zoned)
 
     def add(self, form: LogFormat, line: LogLine, events: Iterator[Event], stamp: Moment | None) -> None:
         """Add the events that one format finds in a line.
@@ -152,6 +165,8 @@ class Collector:
         if step.end is None and stamp is not None:
             step = _stamped(step, stamp)
         self.see(step.end)
+        if step.end is not None:
+            self.ends[step.end.zoned] = self.ends.get(step.end.zoned, 0) + 1
         if step.number is None:
             self.unnumbered.setdefault(name, Gathered()).add(line.number, step, 0)
         else:

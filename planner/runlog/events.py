@@ -95,6 +95,9 @@ class Mark:
     """One of `MARKS`."""
     duration_s: float | None = None
     """Duration; None if the line does not give it."""
+    after_step: int | None = None
+    """For `start` and `load`, the step from which training goes on, 0 at the beginning; None if the line does not give
+    it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,10 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]{0,200}\x07)")
 _RANK = re.compile(r"^(?:[\w.-]{1,80}/\d{1,6} )?\[(?:rank|default|Rank )(\d{1,7})\]:? ?|^ {0,6}(\d{1,7}): ")
 """Prefix with the rank: torchrun's tee (`[default0]:`), PyTorch's logger (`[rank0]:`), both possibly after NeMo-Run's
 task, or `srun --label`."""
+MOST_PREFIXES = 2
+"""`srun --label` before torchrun's tee: the task of a node, then the rank in it."""
+RANKS = 10_000_000
+"""More ranks than a prefix has digits for."""
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)")
 STAMP_WITHIN = 60
 """Number of characters at the beginning of a line that must contain its whole time stamp."""
@@ -40,7 +44,7 @@ class LogLine:
     text: str
     """Text without colours and rank."""
     rank: int | None = None
-    """Rank of the process that wrote it; None if unknown."""
+    """Rank of the process that wrote it, or another number that only this process has; None if unknown."""
     whole: bool = True
     """Whether the line is complete; False for a last line without a line break."""
 
@@ -115,9 +119,11 @@ def _line(number: int, raw: str) -> LogLine:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     rank = None
-    prefix = _RANK.match(text)
-    if prefix is not None:
-        rank = int(prefix[1] or prefix[2])
+    for _ in range(MOST_PREFIXES):
+        prefix = _RANK.match(text)
+        if prefix is None:
+            break
+        rank = (rank or 0) * RANKS + int(prefix[1] or prefix[2])
         text = text[prefix.end() :]
     return LogLine(number=number, text=text, rank=rank)
 

@@ -14,10 +14,11 @@ from planner.runlog.events import DamagedError, Event
 from planner.runlog.formats import LOG_FORMATS
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.formats.hugging_face import HUGGING_FACE, state_events
-from planner.runlog.formats.table import is_table, row_steps
+from planner.runlog.formats.table import columns_without_time, is_table, row_steps
 from planner.runlog.lines import LARGEST_DOCUMENT, LONGEST_LINE, LogLine, log_lines, stamp_of
 from planner.runlog.log import RunLog
 from planner.runlog.moments import Moment
+from planner.text import shortened
 
 JOINING = frozenset(form.name for form in LOG_FORMATS if form.joins)
 SHOWN_DAMAGED = 5
@@ -46,7 +47,9 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
     if opening == "{" or (opening.startswith("{") and '"log_history"' in opening):
         return _state(name, chain([first], lines))
     first = replace(first, text=first.text[:LONGEST_LINE])
-    return _Reading(name, opening if is_table(opening) else None).run(chain([first], lines))
+    reading = _Reading(name, opening if is_table(opening) else None)
+    reading.timeless = columns_without_time(opening)
+    return reading.run(chain([first], lines))
 
 
 class _Reading:
@@ -56,6 +59,8 @@ class _Reading:
         self.name = name
         self.header = header
         """First line of a table of steps; None for a log that is not a table."""
+        self.timeless: tuple[str, ...] = ()
+        """Columns of a table of steps without times."""
         self.collector = Collector()
         self.damaged: list[int] = []
         self.damaged_count = 0
@@ -136,6 +141,12 @@ def _known() -> str:
 
 def _nothing(reading: _Reading) -> InputFileError:
     collector = reading.collector
+    if reading.timeless and not collector.understood:
+        columns = shortened(", ".join(reading.timeless))
+        return InputFileError(
+            f"{reading.name}:1: expected the time of each step, found a table with the columns {columns}",
+            hint="add a column `step_time_s` or `timestamp`; the `run.history()` of W&B has `_timestamp`",
+        )
     understood = f"understood {collector.understood:,} of {reading.last:,} lines"
     if collector.understood:
         understood += f", the first of them line {collector.first_understood}, and none about a step"
@@ -179,10 +190,10 @@ def _check_one_run(log: RunLog, collector: Collector, chosen: Chosen) -> None:
             f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",
             hint=hint,
         )
-    ended = collector.ended_line
+    ended, number = collector.ended_line, log.steps.number
     for index in restarts(log.steps):
         line = int(log.steps.line[index])
-        if ended is not None and line > ended:
+        if ended is not None and line > ended and number[index] <= number[index - 1]:
             raise InputFileError(
                 f"{log.name}:{line}: expected one run, found one that ended in line {ended} and another that begins; "
                 f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",

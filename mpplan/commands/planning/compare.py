@@ -16,6 +16,8 @@ from mpplan.ui.progress import working
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.answer.document import Document
 
 Log = Annotated[
@@ -73,7 +75,7 @@ def compare(
     quiet: options.QuietFlag = False,
 ) -> None:
     """Read the log of a real run and report its MFU, gap to the plan, finish date and cost."""
-    from mpplan.api.comparisons import compare_log, given_of, with_rows
+    from mpplan.api.comparisons import compare_log, given_of, replaced_values, with_rows
     from reports.text.language import LANGUAGES
 
     if lang not in LANGUAGES:
@@ -90,11 +92,13 @@ def compare(
     with working("reading the log", quiet=quiet):
         document = compare_log(log, plan, given)
     table = None if place is None or not document["rows"] else with_rows(place.path, document["rows"])
+    replaced: list[tuple[str, str, str]] = []
     if place is not None and table is not None:
+        replaced = replaced_values(place.path, document["rows"])
         place.write(table)
     if place is None or not place.is_stdout:
         open_output("-").write(_shown(document, lang, json=json))
-    _tell(document, place, lang, quiet=quiet)
+    _tell(document, place, replaced, lang, quiet=quiet)
 
 
 def _shown(document: Document, lang: str, *, json: bool) -> str:
@@ -108,7 +112,9 @@ def _shown(document: Document, lang: str, *, json: bool) -> str:
     return dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def _tell(document: Document, place: Output | None, lang: str, *, quiet: bool) -> None:
+def _tell(
+    document: Document, place: Output | None, replaced: Sequence[tuple[str, str, str]], lang: str, *, quiet: bool
+) -> None:
     """Report on stderr what happened to the row."""
     from planner.errors import Message
     from reports.text.messages import word
@@ -126,5 +132,7 @@ def _tell(document: Document, place: Output | None, lang: str, *, quiet: bool) -
     if document["row_missing"]:
         columns = tuple(document["row_missing"])
         warn(word(Message.of("compare.row.missing", columns=columns), lang), quiet=quiet)
+    for run, before, after in replaced:
+        warn(word(Message.of("compare.row.replaced", id=run, before=before, after=after), lang), quiet=quiet)
     if place.path is not None:
         note(f"wrote {place.path}; learn from it with `mpplan calibrate {place.path}`", quiet=quiet)

@@ -61,20 +61,26 @@ _PERCENT_FROM = 1.5
 """Value from which on an MFU without a unit is taken to be in percent."""
 
 
-def mfu_of(text: str | None) -> float | None:
-    """Read an MFU as a ratio, from `32.75%`, `32.75` or `0.3275`; None if the text is not a number above 0."""
+def mfu_of(text: str | None, *, percent: bool = False) -> float | None:
+    """Read an MFU as a ratio, from `32.75%`, `32.75` or `0.3275`; None if the text is not a number above 0.
+
+    Args:
+        text: the MFU as printed; None if there is none.
+        percent: whether its name says that it is in percent.
+    """
     if text is None:
         return None
     number = optional(text.removesuffix("%"))
     if number is None:
         return None
-    return number / 100 if text.endswith("%") or number >= _PERCENT_FROM else number
+    return number / 100 if percent or text.endswith("%") or number >= _PERCENT_FROM else number
 
 
 TFLOPS_KEYS = ("tflops", "tflops_per_gpu", "tflops_per_device", "tflop/s/gpu", "throughput per gpu (tflop/s/gpu)",
                "model_tflops_per_gpu", "hardware_tflops_per_gpu")  # fmt: skip
 """Names of TFLOP/s per GPU, in lower case."""
-MFU_KEYS = ("mfu", "mfu(%)", "mfu_percent", "train/mfu", "perf/mfu", "model_flops_utilization")
+MFU_PERCENT_KEYS = ("mfu(%)", "mfu_percent")
+MFU_KEYS = ("mfu", *MFU_PERCENT_KEYS, "train/mfu", "perf/mfu", "model_flops_utilization")
 """Names of an MFU, in lower case."""
 TPS_KEYS = ("tps", "throughput(tps)", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu", "tokens/s/gpu", "wps",
             "tokens per gpu per second (tgs)")  # fmt: skip
@@ -88,9 +94,10 @@ def rates_of(pairs: Mapping[str, str]) -> dict[str, Any]:
     def first(names: tuple[str, ...]) -> str | None:
         return next((small[name] for name in names if name in small), None)
 
+    percent = first(MFU_PERCENT_KEYS)
     return {
         "tflops_per_gpu": optional(first(TFLOPS_KEYS)),
-        "mfu_ratio": mfu_of(first(MFU_KEYS)),
+        "mfu_ratio": mfu_of(first(MFU_KEYS)) if percent is None else mfu_of(percent, percent=True),
         "tokens_per_s_per_gpu": optional(first(TPS_KEYS)),
     }
 

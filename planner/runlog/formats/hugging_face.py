@@ -5,7 +5,9 @@ A line looks like `{'loss': '6.155', 'grad_norm': '1.154', 'learning_rate': '4.6
 Each evaluation prints a line with `eval_runtime`. The last line is `{'train_runtime': 123.4567,
 'train_samples_per_second': 64.8, 'train_steps_per_second': 8.1, ...}` (`speed_metrics` of trainer_utils.py). No line
 has the number of its step, but the bar beside it has. `trainer_state.json` has steps but no times, except for the
-closing entry if `save_state` wrote it.
+closing entry if `save_state` wrote it. LLaMA-Factory's `trainer_log.jsonl` has both: `{"current_steps": 10,
+"total_steps": 500, "loss": 1.2, "lr": 1e-05, "epoch": 0.1, "percentage": 2.0, "elapsed_time": "0:00:21", ...}`, in
+whole seconds (`LogCallback` of src/llamafactory/train/callbacks.py, hiyouga/LLaMA-Factory 0583d066).
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.runlog.amounts import as_number
-from planner.runlog.events import Event, Fact, Mark, Step, Total
+from planner.runlog.events import Event, Fact, Mark, Progress, Step, Total
 from planner.runlog.formats.base import LogFormat, amount, optional, rates_of
+from planner.units import DAY_S, HOUR_S, MINUTE_S
 
 _DICT = re.compile(r"\{['\"][a-z_]{2,60}['\"]: .{0,20000}\}")
 _PAIR = re.compile(r"['\"]([A-Za-z_/().%-]{2,60})['\"]:\s*['\"]?([^,'\"}]{1,60})")
+_COUNTED = re.compile(r'\{"current_steps": (\d{1,15}), "total_steps": (\d{1,15}), ')
+_ELAPSED = re.compile(r'"elapsed_time": "(?:(\d{1,5}) days?, )?(\d{1,2}):(\d\d):(\d\d)"')
 RATE = "train_steps_per_second"
 MARKED = (
     ("***** Running training *****", "start"),
@@ -52,12 +57,26 @@ def _read(text: str) -> Iterator[Event]:
     if printed is None:
         return
     pairs = dict(_PAIR.findall(printed[0]))
+    yield from _counted(text)
     if RATE in pairs:
         yield from _closing(pairs)
     elif "eval_runtime" in pairs:
         yield Mark(kind="evaluation", duration_s=optional(pairs["eval_runtime"]))
     elif "loss" in pairs and ("epoch" in pairs or "learning_rate" in pairs):
         yield Step(**rates_of(pairs))
+
+
+def _counted(text: str) -> Iterator[Event]:
+    """Read a line of LLaMA-Factory as a state of a progress bar that began at 0."""
+    counted, elapsed = _COUNTED.match(text), _ELAPSED.search(text)
+    if counted is None or elapsed is None:
+        return
+    days, hours, minutes, seconds = (int(figure or 0) for figure in elapsed.groups())
+    elapsed_s = days * DAY_S + hours * HOUR_S + minutes * MINUTE_S + seconds
+    for number, at in ((0, 0.0), (int(counted[1]), elapsed_s)):
+        yield Progress(number=number, of=int(counted[2]), elapsed_s=at, rates=Step())
+    if '"eval_loss"' in text:
+        yield Mark(kind="evaluation")
 
 
 def _closing(pairs: dict[str, str]) -> Iterator[Event]:
@@ -72,7 +91,17 @@ def _closing(pairs: dict[str, str]) -> Iterator[Event]:
 
 HUGGING_FACE = LogFormat(
     name="Hugging Face",
-    marks=("'loss'", '"loss"', "_runtime'", '_runtime"', RATE, "***** Running", " = ", *(words for words, _ in MARKED)),
+    marks=(
+        "'loss'",
+        '"loss"',
+        "_runtime'",
+        '_runtime"',
+        RATE,
+        "***** Running",
+        " = ",
+        '"current_steps"',
+        *(words for words, _ in MARKED),
+    ),
     read=_read,
 )
 

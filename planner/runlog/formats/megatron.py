@@ -29,11 +29,13 @@ _BATCH = re.compile(r"global batch size:\s*([^\s|]+)")
 _TIMER = re.compile(r"^ {0,8}([a-z0-9-]{3,60}) \.{2,}: \(?([0-9.]{1,20})(?:, ([0-9.]{1,20})\))?")
 _WORLD = re.compile(r"using world size: (\d{1,7}), data-parallel size: \d{1,7}")
 _MEMORY = re.compile(r"memory \(MB\) \|.{0,200}max allocated: ([0-9.]{1,20})")
+LOADED, _AT = "successfully loaded checkpoint", re.compile(r" at iteration (\d{1,15})\s*$")
+"""Beginning and end of the line after a checkpoint was loaded, with its iteration."""
 MARKED = (
     ("successfully saved checkpoint", "checkpoint"),
     ("saving checkpoint at iteration", "checkpoint"),
     ("validation loss at", "evaluation"),
-    ("successfully loaded checkpoint", "load"),
+    (" loss at iteration ", "evaluation"),  # `validation-0 loss at` where there are several validation sets
     ("[before the start of training step]", "start"),
     ("[after training is done]", "end"),
 )
@@ -69,6 +71,9 @@ def _read(text: str) -> Iterator[Event]:
     for words, kind in MARKED:
         if words in text:
             yield Mark(kind=kind)
+    if LOADED in text:
+        at = _AT.search(text)
+        yield Mark(kind="load", after_step=None if at is None else int(at[1]))
     world = _WORLD.search(text)
     if world is not None:
         yield Fact(key="n_gpus", value=float(world[1]))
@@ -101,6 +106,7 @@ MEGATRON = LogFormat(
         "....: ",
         "memory (MB)",
         "using world size",
+        LOADED,
         *(words for words, _ in MARKED),
     ),
     read=_read,

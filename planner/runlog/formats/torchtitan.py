@@ -26,8 +26,8 @@ _BATCHES = re.compile(r"(global batch size|local batch size|sequence length|tota
 _PARALLEL = re.compile(r"Building device mesh with parallelism: (.{1,200})")
 _SIZE = re.compile(r"size: ([0-9,]{1,20}) total parameters")
 _PEAK = re.compile(r"Peak FLOPS used for computing MFU: ([0-9.e+]{1,20})")
+_START = re.compile(r"Training starts at step (\d{1,15})")
 MARKED = (
-    ("Training starts at step", "start"),
     ("Loading the checkpoint from", "load"),
     ("the checkpoint (or staging if async is enabled)", "checkpoint"),
     ("Saving the checkpoint", "checkpoint"),
@@ -54,6 +54,10 @@ def _read(text: str) -> Iterator[Event]:
             mfu_ratio=mfu_of(pairs.get("mfu")),
             memory_gib=optional(pairs.get("memory")),
         )
+        return
+    start = _START.match(message)
+    if start is not None:
+        yield Mark(kind="start", after_step=max(int(start[1]) - 1, 0))
         return
     for words, kind in MARKED:
         if words in message:

@@ -598,6 +598,7 @@ TEMPLATES: dict[str, str] = {
     "compare.rate.differs": "The log prints {printed:,.0f} tokens/s per GPU, but {batch:,} sequences per step on {gpus:,} GPUs give {expected:,.0f}: the number of GPUs, the batch or the sequence length does not match the run. The MFU is based on {used:,.0f} tokens/s; do not trust the end and the cost until {flags} are right.",
     "compare.rate.impossible": "The log prints {printed:,.0f} tokens/s: more than one GPU can reach with this model, and not the rate of all {gpus:,} GPUs either ({all_gpus:,.0f} with {batch:,} sequences per step). That figure is not used; the rates here are right only if {flags} are.",
     "compare.row.missing": "the row for `mpplan calibrate` lacks {columns}: fill them in",
+    "compare.row.replaced": "the row `{id}` replaced one with the value {before}, now {after}: if that was another run, give this log another name",
     "compare.row.none": "no row for `mpplan calibrate`: the log has no step times",
     "compare.row.conflict": "no row for `mpplan calibrate`: the tokens/s that the log prints do not agree with the GPUs and the batch; give `--gpus` and `--global-batch`",
     "assumption.sent_once": "In BF16 and narrower formats, a token is sent to each server once, however many of its experts are there, as DeepEP does; with `--moe-dispatcher alltoall` it is sent once per expert.",

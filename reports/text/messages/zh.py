@@ -598,6 +598,7 @@ TEMPLATES: dict[str, str] = {
     "compare.rate.differs": "日志显示每张 GPU 每秒 {printed:,.0f} 词元，但 {gpus:,} 张 GPU 每步 {batch:,} 条序列得出 {expected:,.0f}：GPU 数量、批量或序列长度与这次训练不符。MFU 按每秒 {used:,.0f} 词元计算；在 {flags} 正确之前，结束时间和费用不可信。",
     "compare.rate.impossible": "日志显示每秒 {printed:,.0f} 词元：对此模型一张 GPU 达不到，也不是全部 {gpus:,} 张 GPU 之和（每步 {batch:,} 条序列时为 {all_gpus:,.0f}）。该数未采用；只有 {flags} 正确，此处的速率才正确。",
     "compare.row.missing": "给 `mpplan calibrate` 的行缺少 {columns}：请补上",
+    "compare.row.replaced": "行 `{id}` 替换了值为 {before} 的一行，现为 {after}：如果那是另一次运行，请给这份日志换一个名字",
     "compare.row.none": "没有给 `mpplan calibrate` 的行：日志没有单步时间",
     "compare.row.conflict": "没有给 `mpplan calibrate` 的行：日志显示的每秒词元数与 GPU 数量和批量不符；请给出 `--gpus` 和 `--global-batch`",
     # compressed gradients

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpplan.api.comparisons import given_of, with_rows
+from mpplan.api.comparisons import given_of, replaced_values, with_rows
 from planner.errors import InputFileError, UsageError
 
 ROW = {"id": "a", "metric": "step_time_s", "value": "2"}
@@ -37,6 +37,16 @@ def test_columns_of_the_file_stay_and_those_that_it_lacks_are_added(tmp_path):
     assert with_rows(path, [ROW | {"gpu": "l4"}]).splitlines() == [
         "# note", "id,mine,metric,value,gpu", 'b,"x, y",mfu,0.4,', "a,,step_time_s,2,l4",
     ]  # fmt: skip
+
+
+def test_a_file_that_a_spreadsheet_saved_keeps_its_separator(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text('# note\nID;Mine;metric;value\na;"x; y";step_time_s;3\nb;x, y;mfu;0.4\n', encoding="utf-8")
+
+    assert with_rows(path, [ROW | {"framework": "torchtitan, stack typical"}]).splitlines() == [
+        "# note", "id;Mine;metric;value;framework", "b;x, y;mfu;0.4;", "a;;step_time_s;2;torchtitan, stack typical",
+    ]  # fmt: skip
+    assert replaced_values(path, [ROW]) == [("a", "3", "2")]
 
 
 @pytest.mark.parametrize(

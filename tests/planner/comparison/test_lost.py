@@ -31,6 +31,49 @@ def test_a_planted_restart_is_a_stop_and_steps_done_again():
     assert comparison.remaining_steps == 870
 
 
+def test_a_restart_that_repeats_no_step_is_a_stop_though_a_checkpoint_was_saved():
+    start = "[before the start of training step] datetime: 2026-03-01 00:00:00 "
+    saved = "  successfully saved checkpoint from iteration     100 to ckpt"
+    before, at = megatron_log([2.0] * 10, of=1000, interval_steps=10)
+    first = megatron_line(101, 1000, 5.0, at + timedelta(seconds=605))  # printed in addition to each tenth
+    after, _ = megatron_log([2.0] * 9, of=1000, interval_steps=10, begin=110, at=at + timedelta(seconds=623))
+    comparison = compared(log_of([start], before, [saved, start, first], after))
+
+    spent = kinds(comparison)
+    assert comparison.log.attempts == 2
+    assert spent["stops"] == (1, pytest.approx(600.0))
+    assert not {"checkpoint", "replayed", "other"} & set(spent)
+    assert spent["steps"][0] == 200
+
+
+def test_the_first_iteration_after_a_restart_is_one_step_where_the_log_gives_its_checkpoint():
+    loaded = "  successfully loaded checkpoint from ckpt [ t 1/1, p 1/1 ] at iteration 80"
+    before, at = megatron_log([2.0] * 10, of=1000, interval_steps=10)
+    first = megatron_line(81, 1000, 30.0, at + timedelta(seconds=630))
+    after, _ = megatron_log([2.0] * 9, of=1000, interval_steps=10, begin=90, at=at + timedelta(seconds=648))
+    comparison = compared(log_of(before, [loaded, first], after))
+
+    spent = kinds(comparison)
+    assert spent["replayed"] == (20, pytest.approx(30.0 + 19 * 2.0))
+    assert spent["stops"] == (1, pytest.approx(600.0))
+
+
+def test_a_chain_of_torchtitans_jobs_is_stopped_between_them():
+    at, lines = BEGIN, []
+    for begin in (0, 200):
+        lines.append(titan(at, f"Training starts at step {begin + 1}"))
+        for step in range(begin + 10, begin + 201, 10):
+            at += timedelta(seconds=20)
+            lines.append(titan_step(at, step, tps=1000, tflops=10, mfu=1))
+        lines.append(titan(at, "Saving the checkpoint (or staging if async is enabled)."))
+        at += timedelta(seconds=900)
+    comparison = compared(log_of(lines))
+
+    assert comparison.log.attempts == 2
+    assert kinds(comparison)["stops"] == (1, pytest.approx(900.0))
+    assert "checkpoint" not in kinds(comparison)
+
+
 def test_pauses_with_a_checkpoint_or_an_evaluation_are_theirs():
     first, at = megatron_log([2.0] * 20, of=100)
     second, at = megatron_log([2.0] * 20, of=100, begin=20, at=at + timedelta(seconds=30))
@@ -42,6 +85,30 @@ def test_pauses_with_a_checkpoint_or_an_evaluation_are_theirs():
     assert spent["checkpoint"] == (1, pytest.approx(30.0))
     assert spent["evaluation"] == (1, pytest.approx(50.0))
     assert spent["other"] == (1, pytest.approx(70.0))
+
+
+def test_each_of_several_validation_sets_is_an_evaluation():
+    first, at = megatron_log([2.0] * 20, of=100)
+    second, _ = megatron_log([2.0] * 20, of=100, begin=20, at=at + timedelta(seconds=50))
+    losses = [f" validation-{name} loss at iteration 20 | lm loss value: 2.1E+00 | " for name in ("0", "code")]
+    spent = kinds(compared(log_of(first, losses, second)))
+
+    assert spent["evaluation"] == (1, pytest.approx(50.0))
+    assert "other" not in spent
+
+
+def test_steps_with_a_smaller_batch_at_the_beginning_take_their_own_time():
+    small, at = megatron_log([0.5] * 60, of=1000, batch=32)
+    medium, at = megatron_log([1.0] * 40, of=1000, batch=64, begin=60, at=at)
+    large, _ = megatron_log([2.0] * 99 + [7.0] + [2.0] * 20, of=1000, batch=128, begin=100, at=at)
+    comparison = compared(log_of(small, medium, large))
+
+    assert comparison.pace is not None
+    assert comparison.pace.step_s.mid == 2.0
+    assert comparison.pace.step_s.low == 2.0
+    assert kinds(comparison) == {"steps": (220, pytest.approx(60 * 0.5 + 40 * 1.0 + 120 * 2.0)),
+                                 "slow": (1, pytest.approx(5.0))}  # fmt: skip
+    assert "compare.beyond.clock" not in {message.key for message in findings(comparison)}
 
 
 def test_slow_steps_are_told_from_the_others():
@@ -99,6 +166,16 @@ def test_steps_that_take_longer_than_the_clock_are_told_and_the_first_line_is_no
     keys = [{message.key for message in findings(compared(log))} for log in (short, wrong)]
     assert "compare.beyond.clock" not in keys[0]
     assert "compare.beyond.clock" in keys[1]
+
+
+def test_the_hours_between_utc_and_local_time_are_no_duration():
+    lines = [f"{BEGIN + timedelta(seconds=2 * n):%Y-%m-%dT%H:%M:%S}.123456789Z "
+             + titan_step(BEGIN + timedelta(hours=8, seconds=2 * n), n, tps=1, tflops=1, mfu=1, rank=None)
+             for n in range(1, 31)]  # fmt: skip
+    comparison = compared(log_of(lines))
+
+    assert comparison.use.wall_s == pytest.approx(58.0)
+    assert set(kinds(comparison)) == {"steps"}
 
 
 def test_lines_without_numbers_count_the_steps_of_the_closing_one():

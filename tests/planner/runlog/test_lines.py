@@ -50,6 +50,14 @@ def test_the_rank_before_a_line_is_told_and_taken_off(text, rank, message):
     assert (line.rank, line.text) == (rank, message)
 
 
+def test_the_rank_in_a_node_tells_processes_of_a_node_apart():
+    lines = read(b"0: [rank1]: a\n1: [rank1]: b\n1: [rank0]:c\n0: [rank1]: d\n")
+
+    assert [line.text for line in lines] == ["a", "b", "c", "d"]
+    assert len({line.rank for line in lines}) == 3
+    assert lines[0].rank == lines[3].rank
+
+
 def test_bytes_that_are_no_text_are_refused_or_replaced():
     assert read(b"caf\xe9\n")[0].text == "caf�"
     with pytest.raises(InputFileError, match="binary"):

@@ -117,6 +117,23 @@ def test_a_first_line_that_is_json_and_no_document_is_cut_as_any_other_line():
         read(b'{"aa": ' * 2_000_000)
 
 
+def test_llama_factorys_log_has_its_steps_and_their_time():
+    row = (
+        '{{"current_steps": {0}, "total_steps": 60000, "loss": 1.2, "lr": 1e-05, "epoch": 0.1, "percentage": 2.0, '
+        '"elapsed_time": "{1}", "remaining_time": "1 day, 0:10:00", "throughput": 12345.6, "total_tokens": 99}}'
+    )
+    evaluation = ('{"current_steps": 43210, "total_steps": 60000, "eval_loss": 0.9, "epoch": 0.1, "percentage": 2.0, '
+                  '"elapsed_time": "1 day, 0:01:20", "remaining_time": "0:10:00"}')  # fmt: skip
+    rows = [row.format(10, "0:00:20"), row.format(43200, "1 day, 0:00:00"), row.format(43210, "1 day, 0:00:20"),
+            evaluation, row.format(43220, "1 day, 0:01:40"), row.format(43230, "1 day, 0:02:00")]  # fmt: skip
+    log = read(text_of(rows))
+
+    assert (log.framework, log.reached, log.last_step, log.attempts) == ("Hugging Face", 43230, 60000, 1)
+    assert log.steps.number[-1] == 43230
+    assert float(np.sum(log.steps.count * np.nan_to_num(log.steps.duration_s))) == 24 * 3600 + 120
+    assert [mark.kind for mark in log.marks] == ["evaluation"]
+
+
 def test_epochs_of_lightning_follow_each_other():
     log = sample("lightning.log")
 
@@ -130,6 +147,25 @@ def test_nemo_goes_on_from_its_checkpoint_after_a_crash():
     assert log.steps.number.tolist() == [*range(1, 17), *range(11, 21)]
     assert float(np.median(log.steps.duration_s)) == pytest.approx(7.59, abs=0.02)
     assert log.steps.sequences[0] == 512
+
+
+def test_nanotron_of_today_counts_its_batch_in_tokens_and_states_its_settings():
+    place = "\x1b[2;3m03/01 10:00:00 [INFO|DP=0|TP=0|node-1]\x1b[0m: "
+    start = (f"{place}mbs: 2 | grad_accum: 4 | cp: 1 | sequence_length: 4096 | global_batch_size: 512 | train_steps: "
+             "1000 | start_iteration_step: {} | consumed_tokens_total: 0")  # fmt: skip
+    step = (f"{place}iteration: {{}} / 1000 | consumed_tokens: 2.1M | time_per_iteration_ms: 1.02K | tokens_per_sec: "
+            "2.06M | tokens_per_sec_per_gpu: 16.1K | global_batch_size: 2.1M | lm_loss: 3.2 | lr: 0.0003 | "
+            "model_tflops_per_gpu: 401 | eta: 1 day, 2:03:04 | grad_norm: 0.4")  # fmt: skip
+    log = read(text_of([start.format(0)], [step.format(n) for n in (1, 2, 3)],
+                       [start.format(3)], [step.format(n) for n in (4, 5, 6)]))  # fmt: skip
+
+    assert (log.framework, log.reached, log.last_step, log.attempts) == ("nanotron", 6, 1000, 2)
+    assert log.steps.duration_s == pytest.approx(1.02)
+    assert np.all(np.isnan(log.steps.sequences))
+    assert log.steps.tokens_per_s_per_gpu == pytest.approx(16_100)
+    assert log.steps.tflops_per_gpu == pytest.approx(401)
+    assert log.facts == {"micro_batch": 2, "grad_accum": 4, "cp": 1, "seq_len": 4096, "global_batch_seqs": 512,
+                         "steps": 1000}  # fmt: skip
 
 
 def test_a_step_of_nemo_that_no_run_reaches_is_damaged():
@@ -148,6 +184,20 @@ def test_the_timers_of_deepspeed_are_parts_of_its_step():
     assert set(log.parts) == {"forward", "backward", "communication", "optimizer"}
     assert 0.8 < sum(part.most_s for part in log.parts.values()) / 1.05 < 1.0  # the rest is data and logging
     assert (log.facts["n_gpus"], log.facts["global_batch_seqs"]) == (1, 16)
+
+
+def test_the_lines_of_deepspeeds_pipeline_about_a_step_are_one():
+    lines = []
+    for step in (10, 20, 30):
+        lines.append(f"[2026-03-01 10:00:{step},123] [INFO] [logging.py:107:log_dist] [Rank 0] step={step}, skipped=0, "
+                     "lr=[0.001], mom=[[0.9, 0.95]]")  # fmt: skip
+        lines.append(f"steps: {step} loss: 2.3456 iter time (s): 2.000 samples/sec: 64.000")
+    log = read(text_of(lines))
+
+    assert (log.steps.number.tolist(), log.durations_from) == ([10, 20, 30], "printed")
+    assert log.steps.duration_s.tolist() == [2.0] * 3
+    assert log.steps.sequences.tolist() == [128.0] * 3
+    assert np.diff(log.steps.end_s).tolist() == [10.0, 10.0]
 
 
 def test_deepspeed_whose_logger_is_silent_is_timed_by_its_timers():
@@ -269,6 +319,8 @@ def test_two_runs_in_one_file_are_refused_where_the_second_begins():
 
 
 HOSTILE = {
+    "steps of Lightning's CSVLogger": (b"epoch,step,train_loss\n0,49,1.2\n", "columns epoch, step, train_loss"),
+    "a chart of W&B": (b'"Step","run - loss","run - loss__MIN"\n1,2,2\n', "expected the time of each step"),
     "empty": (b"", "found nothing"),
     "binary": (b"\x7fELF\0\0\0" * 50, "binary"),
     "one line": (b"hello\n", "understood 0 of 1 lines"),

@@ -213,6 +213,21 @@ def test_a_row_is_added_to_a_file_and_the_same_run_replaced(run, log, home):
     assert lines[0] == template.splitlines()[0]
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_row_of_another_run_whose_log_has_the_same_name_is_not_replaced_silently(run, log, home, lang):
+    first = run("compare", log, "--plan", str(PLAN), "--row", "runs.csv", "--lang", lang)
+    again = run("compare", log, "--plan", str(PLAN), "--row", "runs.csv", "--lang", lang)
+    slower, _ = megatron_log([float(s) * 2 for s in STEPS_S], of=1000)
+    (home / "other").mkdir()
+    (home / "other" / "run.log").write_bytes(text_of(megatron_arguments(LLAMA_8B), slower))
+    other = run("compare", "other/run.log", "--plan", str(PLAN), "--row", "runs.csv", "--lang", lang)
+
+    assert "`run`" not in first.err + again.err
+    before, after = re.findall(r"\d{4}\.?\d*", other.err)[:2]
+    assert float(before) == pytest.approx(2 * float(after), rel=0.001)
+    assert "`run`" in other.err
+
+
 def test_a_row_alone_goes_to_stdout(run, log):
     result = run("compare", log, "--plan", str(PLAN), "-o", "-")
 

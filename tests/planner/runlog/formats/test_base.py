@@ -37,3 +37,8 @@ def test_pairs_stand_between_bars_and_rates_have_many_names():
     assert pairs["global batch size"] == "128"
     assert rates_of(pairs) == {"tflops_per_gpu": 401.2, "mfu_ratio": 0.41, "tokens_per_s_per_gpu": None}
     assert rates_of({"throughput(tps)": "7000", "mfu(%)": "41"})["mfu_ratio"] == pytest.approx(0.41)
+
+
+def test_an_mfu_whose_name_says_percent_is_one_below_1_percent_too():
+    assert rates_of({"mfu(%)": "0.95"})["mfu_ratio"] == pytest.approx(0.0095)
+    assert rates_of({"mfu_percent": "1.2"})["mfu_ratio"] == pytest.approx(0.012)
