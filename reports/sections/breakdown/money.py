@@ -7,7 +7,9 @@ from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from planner.costs.rounding import MOST_DECIMALS, QUANTITY_DECIMALS, apportioned, line_usd
+from planner.units import MEGA
 from reports.document.facts import CARBON, COST, ENERGY, Doc, Facts
+from reports.sections.breakdown.factors import factors
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
@@ -36,12 +38,16 @@ def money(facts: Facts, words: Words) -> Section | None:
         stack = _energy_stack(with_energy, words)
         energy = words.figure("energy", answer[ENERGY], stack.rung, decimals=stack.decimals)
         blocks += [stack_chart(facts, stack, words("chart.energy"), words), _energy_table(facts, stack, words)]
+        listed = factors(facts, words)
+        blocks += [listed] if listed else []
     if not blocks:
         return None
-    return Section(id="money", title=words("money.title"), lead=_lead(answer, energy, words), blocks=tuple(blocks))
+    return Section(
+        id="money", title=words("money.title"), lead=_lead(facts, answer, energy, words), blocks=tuple(blocks)
+    )
 
 
-def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
+def _lead(facts: Facts, answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     """Describe energy, power and carbon, with the PUE and the grid factor for the reader to check them."""
     carbon, items = words.figure("carbon", answer[CARBON]), answer["energy_items_mwh"]
     parts: tuple[Span, ...] = ()
@@ -54,12 +60,20 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
         parts += words.spans("money.mean", mean=mean or "", peak=words.value("power_mw", answer["peak_power_mw"]))
     if answer["gpu_power_w"]:
         parts += words.spans("money.power", power=words.figure("power_w", answer["gpu_power_w"]) or "")
+    if energy and facts.amount:
+        key = facts.worded("money.per_tokens", "money.per_images")
+        parts += words.spans(key, energy=words.figure("energy", _per_million(answer[ENERGY], facts.amount)) or "")
     if carbon and energy and energy.value:
         factor = answer[CARBON]["mid"] * G_PER_KWH / answer[ENERGY]["mid"]
         parts += words.spans("money.carbon", factor=f"{factor:.4g}", carbon=carbon)
     if answer["carbon_market_tco2e"] is not None:
         parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))
     return parts
+
+
+def _per_million(energy: Doc, amount: float) -> Doc:
+    """Return the energy of a million tokens or images of the run."""
+    return {end: energy[end] * MEGA / amount for end in ("low", "mid", "high")} | {"at_least": energy.get("at_least")}
 
 
 MOST_LINES = 4

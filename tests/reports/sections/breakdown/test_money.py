@@ -8,7 +8,7 @@ from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.sections.breakdown.money import ENERGY_ITEMS, bill_in_words, money, more_carbon
 from reports.text.language import words_for
-from reports.view import Prose, Section, Table
+from reports.view import Items, Prose, Section, Table
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -100,7 +100,20 @@ def test_the_sentence_says_by_what_energy_power_and_carbon_can_be_checked():
     assert "at a PUE of 1.25. That is 500 kW (450–600) on average" in text
     assert "must be able to supply 800 kW" in text
     assert "A GPU draws 560 W (500–670) while it trains" in text  # times the GPU-hours, this is no item of the table
-    assert "At the grid's 383.5 g CO₂e per kWh that is 153 t CO₂e" in text
+    assert "A million tokens take 0.286 kWh (0.257–0.343) at the meter" in text  # of 1.4T
+    assert "At the grid's 383.5 g CO₂e per kWh the run emits 153 t CO₂e" in text
+
+
+def test_the_factors_of_energy_and_carbon_stand_below_it_with_their_sources(ask):
+    section = money(Facts(checked(ask("fp8"))), WORDS)
+    assert section is not None
+    listed = next(block for block in section.blocks if isinstance(block, Items))
+
+    texts = [cell.text for cell in listed.items]
+    assert texts[0].startswith("PUE 1.25 (1.1 to 1.5)")
+    assert texts[1].startswith("United States: 383.5 g CO2e per kWh of 2024, location-based, life cycle")
+    assert "kg CO2e per GPU, manufacture only" in texts[2]
+    assert all(cell.detail.endswith(("2024", "2026")) for cell in listed.items)
 
 
 def test_the_items_of_energy_sum_as_shown_to_the_column_beside_them():

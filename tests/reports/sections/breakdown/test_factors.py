@@ -1,0 +1,46 @@
+"""The factors behind energy and carbon: of the leading GPU, each once, with its source."""
+
+from typing import Any
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.breakdown.factors import GRID, factor_of, factors
+from reports.text.language import words_for
+from tests.reports import sample
+
+
+def source(figure: str, what: str, **more: Any) -> dict[str, Any]:
+    made = {"id": what, "kind": "published", "what": what, "source": "a table", "date": "2024", "gpu": None}
+    return made | {"used_in": [figure], "precisions": [], "terms": [], "public": True} | more
+
+
+def facts_with(*sources: dict[str, Any]) -> Facts:
+    document = sample.document()
+    document["evidence"] = list(sources)
+    return Facts(checked(document))
+
+
+def test_each_factor_is_listed_with_its_source_and_date_in_the_order_of_the_arithmetic():
+    facts = facts_with(
+        source("carbon_market_tco2e", "contract", source="--market-grid", date=None),
+        source("carbon_tco2e.grid_factor", "Germany"),
+        source("energy_items_mwh.pue_overhead", "PUE 1.2", source="survey of 2024"),
+        source("embodied_tco2e", "another GPU", gpu="b200-sxm-180gb"),
+    )
+    listed = factors(facts, words_for("en"))
+
+    assert listed is not None
+    assert [(cell.text, cell.detail, cell.foreign) for cell in listed.items] == [
+        ("PUE 1.2", "survey of 2024", False),
+        ("Germany", "a table; 2024", False),
+        ("contract", "--market-grid", False),
+    ]
+    chinese = factors(facts, words_for("zh"))
+    assert chinese is not None
+    assert all(cell.foreign for cell in chinese.items)
+
+
+def test_an_answer_without_factors_lists_none():
+    facts = facts_with(source("step_s", "a rate"))
+
+    assert (factor_of(facts, GRID), factors(facts, words_for("en"))) == (None, None)
