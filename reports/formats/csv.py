@@ -26,11 +26,7 @@ _FACILITY = (*(f"mean_power_mw.{end}" for end in _ENDS), "peak_power_mw")
 _ENERGY = tuple(f"energy_items_mwh.{name}" for name in ("gpu", "host", "network", "pue_overhead"))
 _CARBON = (
     "carbon_market_tco2e",
-    *(
-        f"{name}.{end}"
-        for name in ("embodied_tco2e", "carbon_with_embodied_tco2e", "sci_kg_per_run", "sci_kg_per_1e21_flop")
-        for end in _ENDS
-    ),
+    *(f"{name}.{end}" for name in ("embodied_tco2e", "carbon_with_embodied_tco2e", "sci_kg_per_run") for end in _ENDS),
 )
 _CURVE = ("global_batch", "chosen", "knee", "in_time", "in_budget")
 

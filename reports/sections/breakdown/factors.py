@@ -1,4 +1,4 @@
-"""The factors between the machines' energy and the carbon of a run, each with its place, its scope and its source."""
+"""The factors between the machines' energy and the carbon of a run, each with its place, its scope and its date."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ def factor_of(facts: Facts, figure: str) -> Doc | None:
 
 
 def factors(facts: Facts, words: Words) -> Items | None:
-    """List the factors with what they count, their year and their source; None for an answer without carbon."""
-    sources = [source for figure in FIGURES if (source := factor_of(facts, figure)) is not None]
-    cells = tuple(Cell(text=clean(row["what"]), detail=_origin(row), foreign=words.lang != "en") for row in sources)
+    """List the factors with what they count and their dates; None for an answer without any.
+
+    The carbon of making a GPU is among them only where it was asked for. The sources have a section of their own, and
+    `mpplan explain` names them.
+    """
+    asked = FIGURES if (facts.answer or {}).get("embodied_tco2e") else FIGURES[:-1]
+    sources = [source for figure in asked if (source := factor_of(facts, figure)) is not None]
+    cells = tuple(Cell(text=clean(row["what"]), detail=_date(row), foreign=words.lang != "en") for row in sources)
     return Items(title=words("money.factors"), items=cells) if cells else None
 
 
-def _origin(source: Doc) -> str:
-    """Return the source of a factor and its date, unless the source ends in it."""
-    origin, date = clean(source["source"]), clean(source["date"] or "")
-    return origin if not date or origin.endswith(date) else f"{origin}; {date}"
+def _date(source: Doc) -> str:
+    """Return the date of a factor, unless what it counts already says it."""
+    date = clean(source["date"] or "")
+    return "" if date in clean(source["what"]) else date
