@@ -33,7 +33,10 @@ def test_a_building_and_a_grid_that_nobody_named_are_assumed_with_their_figures(
     ("costs", "told"),
     [
         (OtherCosts(experiments_ratio=0.5, failed_ratio=0.07), {"beside_work": "would add 57% to each"}),
-        (OtherCosts(hosts=8.0, usd_per_host_h=1.5), {"beside_hosts": "The CPU machines in the bill (8) are in neither"}),
+        (
+            OtherCosts(hosts=8.0, usd_per_host_h=1.5),
+            {"beside_hosts": "The CPU machines in the bill (8) are in neither"},
+        ),
         (OtherCosts(storage_usd_per_gb_month=0.02), {}),
     ],
 )
