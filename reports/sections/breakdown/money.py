@@ -66,9 +66,18 @@ def _lead(facts: Facts, answer: Doc, energy: Figure | None, words: Words) -> tup
     if carbon and energy and energy.value:
         factor = answer[CARBON]["mid"] * G_PER_KWH / answer[ENERGY]["mid"]
         parts += words.spans("money.carbon", factor=f"{factor:.4g}", carbon=carbon)
-    if answer["carbon_market_tco2e"] is not None:
-        parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))
+    market = _market(answer)
+    if market is not None:
+        parts += words.spans("money.market", carbon=words.figure("carbon", market) or "")
     return parts
+
+
+def _market(plan: Doc) -> Doc | None:
+    """Return the market-based carbon with its range: that of the energy times a fixed factor; None if it is unknown."""
+    carbon, energy = plan.get("carbon_market_tco2e"), plan.get(ENERGY)
+    if carbon is None or not energy or not energy["mid"]:
+        return None
+    return {end: carbon * energy[end] / energy["mid"] for end in ("low", "mid", "high")}
 
 
 def _per_million(energy: Doc, amount: float) -> Doc:
@@ -105,14 +114,14 @@ def _line_in_words(label: str, usd: float, words: Words) -> str:
 def more_carbon(facts: Facts, words: Words) -> Prose | None:
     """Describe the additional carbon figures that were requested, for the short answer."""
     plan = facts.answer or {}
-    embodied, market = plan.get("carbon_with_embodied_tco2e"), plan.get("carbon_market_tco2e")
+    embodied, market = plan.get("carbon_with_embodied_tco2e"), _market(plan)
     if not plan.get(CARBON) or (embodied is None and market is None):
         return None
     figures = [words("brief.carbon.grid", carbon=_carbon(plan[CARBON], words))]
     if embodied is not None:
         figures.append(words("brief.carbon.embodied", carbon=_carbon(embodied, words)))
     if market is not None:
-        figures.append(words("brief.carbon.market", carbon=words.value("carbon", market)))
+        figures.append(words("brief.carbon.market", carbon=_carbon(market, words)))
     return Prose(spans=words.spans("brief.carbon", figures=words.join(figures)))
 
 

@@ -169,12 +169,13 @@ def test_a_bill_of_one_line_is_not_told_and_one_that_nests_is_by_its_inner_lines
 
 
 def test_a_second_figure_of_carbon_is_told_where_it_was_asked_for():
-    carbon: dict[str, Any] = {"carbon_tco2e": ends(10.0)}
+    energy = {"low": 40.0, "mid": 50.0, "high": 62.5, "at_least": False}  # which the market-based range follows
+    carbon: dict[str, Any] = {"carbon_tco2e": ends(10.0), "energy_mwh": energy}
     neither = {"carbon_with_embodied_tco2e": None, "carbon_market_tco2e": None}
     figures = {"carbon_with_embodied_tco2e": ends(12.0), "carbon_market_tco2e": 2.0}
 
     assert more_carbon(facts_of(**carbon, **neither), WORDS) is None
     assert said(more_carbon(facts_of(**carbon, **figures), WORDS)) == (
         "Carbon: 10.0 t CO₂e (9.0–12.0) at the grid's average, 12.0 t CO₂e (10.8–14.4) including the manufacture of "
-        "the GPUs and 2 t CO₂e market-based."
+        "the GPUs and 2.00 t CO₂e (1.60–2.50) market-based."
     )
