@@ -25,11 +25,11 @@ def factors(facts: Facts, words: Words) -> Items | None:
     """
     asked = FIGURES if (facts.answer or {}).get("embodied_tco2e") else FIGURES[:-1]
     sources = [source for figure in asked if (source := factor_of(facts, figure)) is not None]
-    cells = tuple(Cell(text=clean(row["what"]), detail=_date(row), foreign=words.lang != "en") for row in sources)
+    cells = tuple(Cell(text=_dated(row), foreign=words.lang != "en") for row in sources)
     return Items(title=words("money.factors"), items=cells) if cells else None
 
 
-def _date(source: Doc) -> str:
-    """Return the date of a factor, unless what it counts already says it."""
-    date = clean(source["date"] or "")
-    return "" if date in clean(source["what"]) else date
+def _dated(source: Doc) -> str:
+    """Return what a factor counts, with its date unless that already says it."""
+    what, date = clean(source["what"]), clean(source["date"] or "")
+    return what if date in what else f"{what}, {date}"

@@ -30,10 +30,10 @@ def test_each_factor_is_listed_with_its_date_in_the_order_of_the_arithmetic():
     listed = factors(facts, words_for("en"))
 
     assert listed is not None
-    assert [(cell.text, cell.detail, cell.foreign) for cell in listed.items] == [
-        ("PUE 1.2", "2024", False),
-        ("Germany of 2024", "", False),
-        ("contract", "", False),
+    assert [(cell.text, cell.foreign) for cell in listed.items] == [
+        ("PUE 1.2, 2024", False),
+        ("Germany of 2024", False),
+        ("contract", False),
     ]
     chinese = factors(facts, words_for("zh"))
     assert chinese is not None
@@ -49,7 +49,7 @@ def test_the_making_of_a_gpu_is_listed_where_it_was_asked_for():
     answer["embodied_tco2e"] = {"low": 1.0, "mid": 2.0, "high": 3.0}
     listed = factors(facts, words_for("en"))
     assert listed is not None
-    assert [cell.text for cell in listed.items] == ["575 kg per GPU"]
+    assert [cell.text for cell in listed.items] == ["575 kg per GPU, 2024"]
 
 
 def test_an_answer_without_factors_lists_none():
