@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts
+from reports.document.public import HIDDEN
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.view import Cell, Items
@@ -13,8 +14,10 @@ FIGURES = (PUE, GRID, "carbon_market_tco2e", "embodied_tco2e")
 
 
 def factor_of(facts: Facts, figure: str) -> Doc | None:
-    """Return the source of the factor behind one of `FIGURES`, for the leading GPU; None if the answer has none."""
-    return next((source for source in facts.evidence_for(figure)), None)
+    """Return the source of the factor behind one of `FIGURES`, for the leading GPU; None if there is none or its text
+    was left out of this copy.
+    """
+    return next((source for source in facts.evidence_for(figure) if source["what"] != HIDDEN), None)
 
 
 def factors(facts: Facts, words: Words) -> Items | None:

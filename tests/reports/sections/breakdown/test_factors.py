@@ -3,6 +3,7 @@
 from typing import Any
 
 from reports.document.facts import Facts
+from reports.document.public import HIDDEN
 from reports.page.build import checked
 from reports.sections.breakdown.factors import GRID, factor_of, factors
 from reports.text.language import words_for
@@ -50,6 +51,14 @@ def test_the_making_of_a_gpu_is_listed_where_it_was_asked_for():
     listed = factors(facts, words_for("en"))
     assert listed is not None
     assert [cell.text for cell in listed.items] == ["575 kg per GPU, 2024"]
+
+
+def test_a_factor_whose_text_was_left_out_is_not_listed():
+    facts = facts_with(source("energy_items_mwh.pue_overhead", HIDDEN), source("carbon_tco2e.grid_factor", "Germany"))
+    listed = factors(facts, words_for("en"))
+
+    assert listed is not None
+    assert [cell.text for cell in listed.items] == ["Germany, 2024"]
 
 
 def test_an_answer_without_factors_lists_none():
