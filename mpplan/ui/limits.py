@@ -72,12 +72,16 @@ def _figure(estimate: Estimate) -> str:
     return f"{'≥ ' if estimate.at_least else ''}{figure}"
 
 
-def unchecked(limits: Limits, answer: Answer) -> str | None:
-    """Return a warning if the limit on cost was checked against none or only part of the cost; else None."""
+def unchecked(limits: Limits, answer: Answer) -> list[str]:
+    """Return a warning for each limit that was checked against none or only part of its figure."""
     asked = answer.question[PRECISION.name].value
-    costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
-    if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
-        return None
-    if any(cost is None for cost in costs):
-        return "--max-cost was not checked: without a GPU price the cost is unknown; give --price"
-    return "--max-cost was checked against only part of the cost: a price is missing"
+    plans = [plan for plan in answer.plans if plan.precision == asked and plan.fits]
+    warnings = []
+    if limits.cost_usd is not None and any(plan.cost_usd is None for plan in plans):
+        warnings.append("--max-cost was not checked: without a GPU price the cost is unknown; give --price")
+    elif limits.cost_usd is not None and any(plan.cost_usd.at_least for plan in plans if plan.cost_usd is not None):
+        warnings.append("--max-cost was checked against only part of the cost: a price is missing")
+    dark = list(dict.fromkeys(plan.gpu for plan in plans if plan.energy_mwh is None))
+    if limits.energy_mwh is not None and dark:
+        warnings.append(f"--max-energy was not checked: no power figures are known for {', '.join(dark)}")
+    return warnings

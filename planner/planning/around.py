@@ -1,4 +1,4 @@
-"""Assumptions about what surrounds the GPUs: hosts, switches, the building and the grid."""
+"""Assumptions about what surrounds the GPUs: hosts, switches, the building, the grid, and work besides the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from planner.units import g_from_kg
 
 
 def around(cases: tuple[Case, ...], inputs: Mapping[str, InputValue]) -> Iterator[Assumption]:
-    """Yield the watts assumed beside each kind of GPU, and the PUE and the grid factor where the user gave none.
+    """Yield the watts assumed beside each kind of GPU, the PUE and the grid factor where the user gave none, and what
+    the bill has that energy and carbon do not.
 
     The same assumption may be yielded more than once.
 
@@ -25,6 +26,7 @@ def around(cases: tuple[Case, ...], inputs: Mapping[str, InputValue]) -> Iterato
     yield from map(_beside, metered)
     for case in metered[:1]:
         yield from _place(case, inputs)
+        yield from _unmetered(case)
 
 
 def _beside(case: Case) -> Assumption:
@@ -44,6 +46,20 @@ def _place(case: Case, inputs: Mapping[str, InputValue]) -> Iterator[Assumption]
     if _is_default(inputs, "grid"):
         text = Message.of("assumption.grid", g_per_kwh=round(g_from_kg(grid.mid), 6))
         yield Assumption(id="grid", message=text, input="grid")
+
+
+def _unmetered(case: Case) -> Iterator[Assumption]:
+    """Yield what the user's other costs pay for that is neither in the energy nor in the carbon of the run."""
+    other = case.ledger.other_costs
+    if other is None:
+        return
+    more_ratio = other.failed_ratio + other.experiments_ratio
+    if more_ratio:
+        text = Message.of("assumption.beside_work", ratio=more_ratio)
+        yield Assumption(id="beside_work", message=text, input="beside")
+    if other.hosts:
+        text = Message.of("assumption.beside_hosts", hosts=other.hosts)
+        yield Assumption(id="beside_hosts", message=text, input="beside")
 
 
 def _is_default(inputs: Mapping[str, InputValue], name: str) -> bool:

@@ -57,10 +57,10 @@ class BilledPlan:
     rows: tuple[BillRow, ...]
     """The total first, then its lines, each parent before its children."""
     days_mid: float
-    energy_kwh: tuple[float, float, float]
-    """low, mid, high."""
-    carbon_kg: tuple[float, float, float]
-    """Location-based; low, mid, high."""
+    energy_kwh: tuple[float, float, float] | None
+    """low, mid, high; None where the power of the machine is unknown."""
+    carbon_kg: tuple[float, float, float] | None
+    """Location-based; low, mid, high; None where the energy is unknown."""
     carbon_market_kg: float | None
     """Market-based at mid; None where no factor was given."""
     embodied_kg: tuple[float, float, float] | None
@@ -138,17 +138,14 @@ def _billed(plan: dict[str, Any], view: str) -> BilledPlan:
     return BilledPlan(
         rows=tuple(_rows(root, None, plan, view)),
         days_mid=float(plan["duration_days"]["mid"]),
-        energy_kwh=_range(plan.get("energy_mwh"), kwh_from_mwh) or _NONE,
-        carbon_kg=_range(plan.get("carbon_tco2e"), kg_from_tonnes) or _NONE,
+        energy_kwh=_range(plan.get("energy_mwh"), kwh_from_mwh),
+        carbon_kg=_range(plan.get("carbon_tco2e"), kg_from_tonnes),
         carbon_market_kg=None if market is None else kg_from_tonnes(float(market)),
         embodied_kg=_range(plan.get("embodied_tco2e"), kg_from_tonnes),
         sci_kg=_range(plan.get("sci_kg_per_run")),
         mean_power_mw=None if mean is None else mean[1],
         peak_power_mw=plan.get("peak_power_mw"),
     )
-
-
-_NONE = (0.0, 0.0, 0.0)
 
 
 def _same(value: float) -> float:

@@ -277,13 +277,13 @@ def _how_much(terms: _Terms, row: BillRow) -> dict[str, Any]:
 
 
 def _beside(plan: BilledPlan, row: BillRow, *, metered: bool) -> dict[str, Any]:
-    """Return the cells that FOCUS does not have; energy and carbon only where the row is `metered`."""
-    market, embodied = plan.carbon_market_kg, plan.embodied_kg
+    """Return the cells that FOCUS does not have; energy and carbon, if known, only where the row is `metered`."""
+    energy, carbon, market, embodied = plan.energy_kwh, plan.carbon_kg, plan.carbon_market_kg, plan.embodied_kg
     return {
         "x_IsEstimate": "true",
-        "x_EnergyKwh": plan.energy_kwh[1] if metered else "",
-        "x_CarbonKg": plan.carbon_kg[1] if metered else "",
-        "x_CarbonMethod": "location-based" if metered else "",
+        "x_EnergyKwh": energy[1] if metered and energy is not None else "",
+        "x_CarbonKg": carbon[1] if metered and carbon is not None else "",
+        "x_CarbonMethod": "location-based" if metered and carbon is not None else "",
         "x_CarbonMarketKg": market if metered and market is not None else "",
         "x_EmbodiedKg": embodied[1] if metered and embodied is not None else "",
         "x_Precision": row.precision,

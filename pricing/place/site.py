@@ -81,7 +81,8 @@ def site_facts(
         pue: facility power over IT power.
         electricity_usd_per_kwh: the user's own price.
         grid: location-based; a zone, country, US state or region, or a number in g CO2e per kWh.
-        as_of: the day; rows from after it are not used.
+        as_of: the day of the electricity price; rows from after it are not used. PUE and grid factors are those of the
+            one year that the tables have for a place, which their evidence states.
         market_grid_g_per_kwh: market-based factor of the user's contract, reported as a second number; 0 is allowed.
         live_grid: the current intensity (`pricing.sources.live_grid`), used where no `grid` is given.
         electricity: the price of a tariff, used where no price is given.

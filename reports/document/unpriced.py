@@ -89,7 +89,8 @@ MESSAGES = frozenset({
     *(f"assumption.{name}" for name in (
         "tokens", "global_batch", "batches", "seq_len", "gpu", "gpus_per_node", "deadline", "optimizer", "stack",
         "loss", "memory_risk", "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
-        "skipped_steps_emulated", "stops", "padding", "input_pipeline",
+        "skipped_steps_emulated", "stops", "padding", "input_pipeline", "pue", "grid", "examples", "lengths", "epochs",
+        "image_size", "images_per_step", "image_stack", "sent_once", "sent_to_each",
     )),
     *(f"note.{name}" for name in (
         "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_tokens",

@@ -52,6 +52,26 @@ def remainder(label: str, stated: float, children: list[Node], how: str) -> Node
     return Node(label=label, value=stated / computed, note=note) if computed else None
 
 
+def derived(label: str, stated: Any, unit: str, formula: str, how: str, children: list[Node], **more: Any) -> Node:
+    """Return the node of a stated value, with a remainder where its children do not come out at it.
+
+    Args:
+        label: label of the line.
+        stated: an estimate, or a number without a range.
+        unit: unit of the value.
+        formula: how the value is computed from the children, in words.
+        how: how the children combine: `product`, `sum` or empty.
+        children: the nodes that it is computed from.
+        more: further fields of the node.
+    """
+    estimate = stated if isinstance(stated, dict) else {"low": None, "mid": stated, "high": None}
+    left = remainder("middle of the draws over this", estimate["mid"], children, how) if children else None
+    parts = [*children, left] if left else children
+    if left:
+        formula += " + remainder" if how == "sum" else " × remainder"
+    return Node(label=label, **ends_of(estimate), unit=unit, formula=formula, how=how, children=tuple(parts), **more)
+
+
 def made_of(children: list[Node] | tuple[Node, ...], how: str) -> float:
     """Return the sum or product of the children's values."""
     values = [(child.value or 0.0, child.power) for child in children]

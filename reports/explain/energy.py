@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from planner.units import DAY_S, HOUR_S
 from reports.document.facts import Doc
+from reports.explain.carbon import UNKNOWN_POWER
 from reports.explain.derivation import Node, ends_of, remainder
 
 W_PER_MW = 1e6
@@ -99,7 +100,7 @@ def mean_power_node(plan: Doc, energy: Node, days: Node) -> Node:
         days: its duration in days.
     """
     if not plan["mean_power_mw"] or not days.value:
-        return Node(label="Mean power of the building", value=None, note="no power figures are known for this GPU")
+        return Node(label="Mean power of the building", value=None, note=UNKNOWN_POWER)
     children = [energy, replace(days, power=-1), Node(label="Hours per day", value=DAY_S / HOUR_S, power=-1)]
     remainder_node = remainder("middle of the draws over this", plan["mean_power_mw"]["mid"], children, "product")
     return Node(
@@ -117,7 +118,7 @@ def peak_power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
     """
     peak_mw, gpus = plan["peak_power_mw"], float(plan["gpus"])
     if not peak_mw:
-        return Node(label="Peak power of the building", value=None, note="no power figures are known for this GPU")
+        return Node(label="Peak power of the building", value=None, note=UNKNOWN_POWER)
     each = Node(
         label="Power of a GPU at its limit, with its host, its switches and the building",
         value=peak_mw * W_PER_MW / gpus, unit="W", evidence=evidence,

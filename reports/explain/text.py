@@ -45,6 +45,8 @@ def figure(value: float | None, unit: str = "") -> str:
         return f"{value:.{DIGITS - 1}e}"
     if value != 1 and abs(value - 1) < 1e-4:
         return f"{value:.9f}".rstrip("0")  # a rounding remainder, whose first digits would show as 1
+    if abs(value) < 1.0:
+        return f"{value:.{DIGITS}g}"
     text = f"{value:,.{max(0, DIGITS - len(f'{abs(value):.0f}'))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

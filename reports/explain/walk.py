@@ -19,8 +19,9 @@ from planner.question.usual_names import named_among
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.document.redact import left_out
+from reports.explain.carbon import UNKNOWN_POWER, carbon_node, embodied_node, market_node, score_node
 from reports.explain.collectives import collective_nodes
-from reports.explain.derivation import Node, ends_of, remainder
+from reports.explain.derivation import Node, derived, ends_of
 from reports.explain.energy import (
     AT_THE_PEAK,
     building_node,
@@ -40,7 +41,6 @@ from reports.text.names import pretty_gpu
 
 EXPLAIN_SCHEMA = "mpplan.explain/1"
 HOURS_PER_DAY = DAY_S / HOUR_S
-KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
 NOTHING = 1e-9
 """Share of a step below which an item counts as rounding."""
@@ -72,23 +72,14 @@ class Derivation:
             "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
             "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
             "rate": self.rate, "mfu": self.mfu, "memory": self.memory, "energy": self.energy, "power": self.power,
-            "carbon": self.carbon, "mean-power": lambda: mean_power_node(self._plan, self.energy(), self.time()),
+            "carbon": self.carbon, "embodied": self.embodied,
+            "carbon-market": lambda: market_node(self._plan, self.energy(), self._ids("carbon_market_tco2e")),
+            "sci": lambda: score_node(self._plan, self.carbon(), self.embodied()),
+            "mean-power": lambda: mean_power_node(self._plan, self.energy(), self.time()),
             "peak-power": lambda: peak_power_node(self._plan, self._ids(*AT_THE_PEAK)),
         }  # fmt: skip
 
-    def _made(
-        self, label: str, stated: Any, unit: str, formula: str, how: str, children: list[Node], **more: Any
-    ) -> Node:
-        estimate = stated if isinstance(stated, dict) else {"low": None, "mid": stated, "high": None}
-        remainder_node = (
-            remainder("middle of the draws over this", estimate["mid"], children, how) if children else None
-        )
-        parts = [*children, remainder_node] if remainder_node else children
-        if remainder_node:
-            formula += " + remainder" if how == "sum" else " × remainder"
-        return Node(
-            label=label, **ends_of(estimate), unit=unit, formula=formula, how=how, children=tuple(parts), **more,
-        )  # fmt: skip
+    _made = staticmethod(derived)
 
     def _ids(self, *figures: str, whole: bool = False) -> tuple[str, ...]:
         """Return the ids of sources for any of the figures in this plan's precision.
@@ -260,7 +251,9 @@ class Derivation:
 
     def energy(self) -> Node:
         """Energy at the building's meter."""
-        items = self._plan["energy_items_mwh"] or {}
+        items = self._plan["energy_items_mwh"]
+        if items is None or self._plan["energy_mwh"] is None:
+            return Node(label="Energy", value=None, unit="MWh", note=UNKNOWN_POWER)
         children = [self._energy_item(name, items) for name in items if name != "total"]
         return self._made("Energy", self._plan["energy_mwh"], "MWh", "sum of its items", "sum", children)
 
@@ -278,14 +271,12 @@ class Derivation:
 
     def carbon(self) -> Node:
         """Location-based carbon."""
-        plan = self._plan
-        grid = plan["carbon_tco2e"]["mid"] * KG_PER_T / (plan["energy_mwh"]["mid"] * KWH_PER_MWH)
-        given = self._facts.given("grid")
-        factor = float(given) if isinstance(given, int | float) else grid
         ids = self._ids("carbon_tco2e.grid_factor")
-        children = [self.energy(), Node(label="Grid factor", value=factor, unit="t per MWh", note=self._note("grid"),
-                                        evidence=ids)]  # fmt: skip
-        return self._made("Carbon", plan["carbon_tco2e"], "t CO2e", "energy × grid factor", "product", children)
+        return carbon_node(self._plan, self.energy(), self._facts.given("grid"), self._note("grid"), ids)
+
+    def embodied(self) -> Node:
+        """The run's share of the carbon of making its GPUs."""
+        return embodied_node(self._plan, self.gpu_hours(), self._ids("embodied_tco2e"))
 
     # rates and memory
 
@@ -347,7 +338,8 @@ ALIASES = {
     "cost_usd": "cost", "price": "cost", "money": "cost", "duration": "time", "duration_days": "time", "days": "time",
     "gpu_hours": "gpu-hours", "hours": "gpu-hours", "energy_mwh": "energy", "carbon_tco2e": "carbon", "co2": "carbon",
     "step_s": "step", "memory_gib": "memory", "tokens_per_s_per_gpu": "throughput", "tflops_per_gpu": "rate",
-    "goodput_ratio": "goodput", "gpu_power_w": "power", "mean_power_mw": "mean-power", "peak_power_mw": "peak-power",
+    "goodput_ratio": "goodput", "carbon_market_tco2e": "carbon-market", "embodied_tco2e": "embodied",
+    "sci_kg_per_run": "sci", "gpu_power_w": "power", "mean_power_mw": "mean-power", "peak_power_mw": "peak-power",
 }  # fmt: skip
 """Aliases of the figures: keys of the document and everyday words."""
 

@@ -23,6 +23,11 @@ _ENDS = ("low", "mid", "high", "at_least")
 _ITEMS = ("step_s", "memory_gib")
 _CHANCES = ("memory_risk", "probability.deadline", "probability.budget")
 _FACILITY = (*(f"mean_power_mw.{end}" for end in _ENDS), "peak_power_mw")
+_ENERGY = tuple(f"energy_items_mwh.{name}" for name in ("gpu", "host", "network", "pue_overhead"))
+_CARBON = (
+    "carbon_market_tco2e",
+    *(f"{name}.{end}" for name in ("embodied_tco2e", "carbon_with_embodied_tco2e", "sci_kg_per_run") for end in _ENDS),
+)
 _CURVE = ("global_batch", "chosen", "knee", "in_time", "in_budget")
 
 
@@ -46,7 +51,7 @@ def paths_of(document: dict[str, Any]) -> list[str]:
     paths += [f"{name}.{end}" for name in _RANGES for end in _ENDS]
     paths += dict.fromkeys(f"{name}.{leaf}" for name in _ITEMS for plan in plans for leaf in _leaves(plan[name] or {}))
     paths += _FACILITY
-    paths += [path for path in _CHANCES if any(_at(plan, path) is not None for plan in plans)]
+    paths += [path for path in (*_ENERGY, *_CARBON, *_CHANCES) if any(_at(plan, path) is not None for plan in plans)]
     return paths + (list(_CURVE) if document.get("curve") else [])
 
 

@@ -11,6 +11,7 @@ from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc
 from reports.document.redact import left_out, redacted
 from reports.page.build import checked
 from reports.page.hero import headline, signed
+from reports.sections.breakdown.factors import GRID, factor_of
 from reports.sections.comparison.layout import layout_text
 from reports.sections.evidence.basis import gap_cell, input_label, input_text
 from reports.text.clean import clean
@@ -305,8 +306,22 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
     lead = words.spans("compare.inputs_lead", n=f"{len(rows):,}", same=f"{len(names) - len(rows):,}")
     columns = (Column(head=words("column.input")), *(Column(head=name) for name in called))
     table = Table(caption=words("compare.differ"), columns=columns, rows=tuple(rows.values()))
-    blocks: tuple[Block, ...] = (table,) if rows else ()
+    emissions = _emissions(pair, called, words)
+    blocks: tuple[Block, ...] = (*((table,) if rows else ()), *((emissions,) if emissions else ()))
     return Section(id="inputs", title=words("compare.inputs"), lead=lead, blocks=blocks, group="why")
+
+
+def _emissions(pair: Pair, called: tuple[str, str], words: Words) -> Items | None:
+    """Return what the two grid factors count, of where and when, since carbon of different scopes is not comparable.
+
+    None if the factors are the same, or one of them is not known.
+    """
+    texts = [clean(source["what"]) for facts in pair if (source := factor_of(facts, GRID)) is not None]
+    if len(set(texts)) < len(pair):
+        return None
+    told = (words("list.told", name=name, text=text) for name, text in zip(called, texts, strict=True))
+    cells = tuple(Cell(text=text, foreign=words.lang != "en") for text in told)
+    return Items(title=words("compare.emissions"), items=cells)
 
 
 def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:

@@ -171,6 +171,19 @@ def test_the_csv_has_what_the_building_draws_on_average_and_at_its_peak(recorded
     assert float(row["mean_power_mw_high"]) < float(row["peak_power_mw"]) == pytest.approx(plan["peak_power_mw"])
 
 
+def test_the_csv_has_the_energy_by_item_and_every_figure_of_carbon_that_the_answer_has(recorded):
+    plan = recorded["plans"][1]
+    plan |= {"carbon_market_tco2e": 0.0, "embodied_tco2e": {"low": 0.2, "mid": 0.5, "high": 0.9, "at_least": False}}
+
+    row = list(csv.DictReader(io.StringIO(str(reports.render(recorded, "csv")))))[1]
+
+    items = [float(row[f"energy_items_mwh_{name}"]) for name in ("gpu", "host", "network", "pue_overhead")]
+    assert sum(items) == pytest.approx(float(row["energy_mwh_mid"]))
+    assert float(row["sci_kg_per_run_high"]) == plan["sci_kg_per_run"]["high"]
+    assert (row["carbon_market_tco2e"], row["embodied_tco2e_low"]) == ("0", "0.2")
+    assert not any(name.startswith("carbon_with_embodied") for name in row)  # which was not asked for
+
+
 def test_the_curve_has_a_row_per_number_of_gpus_in_the_csv():
     rows = list(csv.DictReader(io.StringIO(str(reports.render(sample.targets_document(), "csv")))))
     curve = [row for row in rows if row["view"] == "curve"]

@@ -143,8 +143,7 @@ def _verdict(result: Result, delivery: _Delivery) -> None:
     from reports.text.messages import word
 
     check_limits(delivery.limits, result.answer)
-    doubt = unchecked(delivery.limits, result.answer)
-    if doubt is not None:
+    for doubt in unchecked(delivery.limits, result.answer):
         warn(doubt, quiet=delivery.quiet)
     if result.damage:
         further = len(result.damage) - 1

@@ -18,7 +18,7 @@ Figure = Annotated[
     typer.Argument(
         metavar="FIGURE",
         help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power, "
-        "carbon, mean-power or peak-power (of the building).",
+        "carbon, carbon-market, embodied, sci, mean-power or peak-power (of the building).",
     ),
 ]
 Precision = Annotated[

@@ -1,7 +1,9 @@
 """CodeCarbon's `emissions.csv`: one row per tracked run (`EmissionsData`, codecarbon/output_methods of 3.3).
 
-These columns are read: `duration` (s), `gpu_energy` (kWh of all tracked GPUs), `gpu_count`, `gpu_model`
-(`8 x NVIDIA H100 80GB HBM3`), `timestamp` and `codecarbon_version`. The location of the run is not kept.
+These columns are read: `duration` (s), `gpu_energy` (kWh of all tracked GPUs), `pue`, `gpu_count`, `gpu_model`
+(`8 x NVIDIA H100 80GB HBM3`), `timestamp` and `codecarbon_version`. The location of the run is not kept. A tracker that
+was given a PUE multiplies each component's energy by it (`energy *= self._pue`, codecarbon/emissions_tracker.py), so
+`gpu_energy` is divided by the column `pue`, which 1 stands in for where the file has none.
 """
 
 from __future__ import annotations
@@ -90,10 +92,11 @@ def _window(source: SourceFile, line: int, row: Mapping[str, str]) -> Window:
     gpus = source.number(line, "gpu_count", row["gpu_count"], above_zero=True)
     if gpus != int(gpus):
         raise source.fail(line, f"gpu_count: expected a whole number, found `{gpus:g}`", HINT)
+    pue = source.number(line, "pue", row["pue"], above_zero=True) if row.get("pue") else 1.0
     return Window(
         name="run",
         seconds=source.number(line, "duration", row["duration"], above_zero=True),
-        gpu_j=source.number(line, "gpu_energy", row["gpu_energy"]) * KWH_J,
+        gpu_j=source.number(line, "gpu_energy", row["gpu_energy"]) * KWH_J / pue,
         gpus=int(gpus),
     )
 

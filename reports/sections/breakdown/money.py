@@ -7,7 +7,9 @@ from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from planner.costs.rounding import MOST_DECIMALS, QUANTITY_DECIMALS, apportioned, line_usd
+from planner.units import MEGA
 from reports.document.facts import CARBON, COST, ENERGY, Doc, Facts
+from reports.sections.breakdown.factors import factors
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
@@ -36,12 +38,16 @@ def money(facts: Facts, words: Words) -> Section | None:
         stack = _energy_stack(with_energy, words)
         energy = words.figure("energy", answer[ENERGY], stack.rung, decimals=stack.decimals)
         blocks += [stack_chart(facts, stack, words("chart.energy"), words), _energy_table(facts, stack, words)]
+        listed = factors(facts, words)
+        blocks += [listed] if listed else []
     if not blocks:
         return None
-    return Section(id="money", title=words("money.title"), lead=_lead(answer, energy, words), blocks=tuple(blocks))
+    return Section(
+        id="money", title=words("money.title"), lead=_lead(facts, answer, energy, words), blocks=tuple(blocks)
+    )
 
 
-def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
+def _lead(facts: Facts, answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     """Describe energy, power and carbon, with the PUE and the grid factor for the reader to check them."""
     carbon, items = words.figure("carbon", answer[CARBON]), answer["energy_items_mwh"]
     parts: tuple[Span, ...] = ()
@@ -54,12 +60,29 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
         parts += words.spans("money.mean", mean=mean or "", peak=words.value("power_mw", answer["peak_power_mw"]))
     if answer["gpu_power_w"]:
         parts += words.spans("money.power", power=words.figure("power_w", answer["gpu_power_w"]) or "")
+    if energy and facts.amount:
+        key = facts.worded("money.per_tokens", "money.per_images")
+        parts += words.spans(key, energy=words.figure("energy", _per_million(answer[ENERGY], facts.amount)) or "")
     if carbon and energy and energy.value:
         factor = answer[CARBON]["mid"] * G_PER_KWH / answer[ENERGY]["mid"]
         parts += words.spans("money.carbon", factor=f"{factor:.4g}", carbon=carbon)
-    if answer["carbon_market_tco2e"] is not None:
-        parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))
+    market = _market(answer)
+    if market is not None:
+        parts += words.spans("money.market", carbon=words.figure("carbon", market) or "")
     return parts
+
+
+def _market(plan: Doc) -> Doc | None:
+    """Return the market-based carbon with its range: that of the energy times a fixed factor; None if it is unknown."""
+    carbon, energy = plan.get("carbon_market_tco2e"), plan.get(ENERGY)
+    if carbon is None or not energy or not energy["mid"]:
+        return None
+    return {end: carbon * energy[end] / energy["mid"] for end in ("low", "mid", "high")}
+
+
+def _per_million(energy: Doc, amount: float) -> Doc:
+    """Return the energy of a million tokens or images of the run."""
+    return {end: energy[end] * MEGA / amount for end in ("low", "mid", "high")} | {"at_least": energy.get("at_least")}
 
 
 MOST_LINES = 4
@@ -91,14 +114,14 @@ def _line_in_words(label: str, usd: float, words: Words) -> str:
 def more_carbon(facts: Facts, words: Words) -> Prose | None:
     """Describe the additional carbon figures that were requested, for the short answer."""
     plan = facts.answer or {}
-    embodied, market = plan.get("carbon_with_embodied_tco2e"), plan.get("carbon_market_tco2e")
+    embodied, market = plan.get("carbon_with_embodied_tco2e"), _market(plan)
     if not plan.get(CARBON) or (embodied is None and market is None):
         return None
     figures = [words("brief.carbon.grid", carbon=_carbon(plan[CARBON], words))]
     if embodied is not None:
         figures.append(words("brief.carbon.embodied", carbon=_carbon(embodied, words)))
     if market is not None:
-        figures.append(words("brief.carbon.market", carbon=words.value("carbon", market)))
+        figures.append(words("brief.carbon.market", carbon=_carbon(market, words)))
     return Prose(spans=words.spans("brief.carbon", figures=words.join(figures)))
 
 

@@ -116,7 +116,10 @@ _INPUT_QUANTITY = {
     "examples": "plain",
     "params": "params",
     "budget": "money",
+    "power_limit": "power_w",
 }
+_PER_KWH = {"grid": "input.kg_per_kwh", "market_grid": "input.g_per_kwh"}
+"""Factors of electricity and their units where they are numbers; a grid factor that the user gives is text, in g."""
 
 
 def input_label(name: str, words: Words) -> str:
@@ -129,6 +132,8 @@ def input_label(name: str, words: Words) -> str:
 def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
     """Format the value of an input."""
     value = entry["value"]
+    if name in _PER_KWH and (factor := _factor_text(name, value, words)):
+        return factor
     if isinstance(value, bool):
         return words("yes") if value else words("no")
     if isinstance(value, int | float):
@@ -138,6 +143,16 @@ def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
     return pretty_gpu(str(value)) if name == "gpu" else sentence(entry, "value", words.lang).text
+
+
+def _factor_text(name: str, value: Any, words: Words) -> str:
+    """Return a factor of electricity with its unit, which depends on where it comes from; empty for a zone."""
+    if isinstance(value, int | float):
+        return words(_PER_KWH[name], n=_number(float(value)))
+    try:
+        return words("input.g_per_kwh", n=_number(float(value)))
+    except ValueError:
+        return ""
 
 
 def _number(value: float) -> str:

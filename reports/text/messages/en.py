@@ -60,6 +60,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.host_share": "Per {gpu:gpu}, the host draws another {host_w:,.0f} W and the network switches {network_w:,.0f} W, at all times and at every power limit.",
     "assumption.pue": "The building uses {mid:g} times ({low:g} to {high:g}) the energy of the machines in it (its PUE).",
     "assumption.grid": "The grid emits {g_per_kwh:g} g CO₂e per kWh, the US average.",
+    "assumption.beside_work": "Energy and carbon are those of the run alone: failed work and experiments, which the bill includes, would add {ratio:.0%} to each at the same power.",
+    "assumption.beside_hosts": "The CPU machines in the bill ({hosts:g}) are in neither energy nor carbon, because their power is not known.",
     "assumption.goodput": "On average a GPU fails once every {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
     "assumption.padding": "Sequences average {mean:,.0f} tokens and are padded to the longest in their micro-batch, at most {seq_len:,}; --packed fills each sequence with several examples instead.",
     "assumption.stops": "A run may also stop for reasons other than failures; at the high end of the range, this makes it take {longer_ratio:.1f} times as long.",

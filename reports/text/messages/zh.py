@@ -60,6 +60,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.host_share": "每张 {gpu:gpu} 另计主机 {host_w:,.0f} 瓦、交换机 {network_w:,.0f} 瓦，全程不变，与功率上限无关。",
     "assumption.pue": "机房总能耗为其中机器能耗的 {mid:g} 倍（{low:g} 至 {high:g}），即 PUE。",
     "assumption.grid": "电网每千瓦时排放 {g_per_kwh:g} 克 CO₂e（美国平均）。",
+    "assumption.beside_work": "能耗与碳排放仅指本次训练：账单所含的失败重做与前期实验，按相同功率会使两者各增加 {ratio:.0%}。",
+    "assumption.beside_hosts": "账单包含 {hosts:g} 台 CPU 机器；其功率未知，未计入能耗与碳排放。",
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
     "assumption.padding": "序列平均 {mean:,.0f} 个词元，填充到所在微批次中最长的一条，最长 {seq_len:,}；--packed 则把多个样本拼接填满每条序列。",
     "assumption.stops": "训练还可能因故障以外的原因停止：在区间上限处，用时因此为 {longer_ratio:.1f} 倍。",

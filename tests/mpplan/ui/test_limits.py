@@ -88,9 +88,19 @@ def test_every_crossed_limit_is_named(answer):
 )
 def test_a_limit_on_a_cost_that_is_not_known_in_full_is_said_to_be_unchecked(answer, cost, doubt):
     plans = tuple(replace(plan, cost_usd=cost) for plan in answer.plans)
-    warning = unchecked(limits(cost_usd=10.0), replace(answer, plans=plans))
+    warnings = unchecked(limits(cost_usd=10.0), replace(answer, plans=plans))
 
-    assert warning is None if doubt is None else doubt in warning
+    assert warnings == [] if doubt is None else doubt in warnings[0]
+
+
+def test_a_limit_on_the_energy_of_a_device_of_unknown_power_is_said_to_be_unchecked(answer):
+    dark = replace(answer, plans=tuple(replace(plan, energy_mwh=None) for plan in answer.plans))
+
+    assert unchecked(limits(energy_mwh=10.0), answer) == []
+    assert unchecked(limits(duration_days=10.0), dark) == []
+    assert unchecked(limits(energy_mwh=10.0), dark) == [
+        "--max-energy was not checked: no power figures are known for h100-sxm5-80gb"
+    ]
 
 
 def test_a_limit_in_millions_is_written_in_figures(answer):

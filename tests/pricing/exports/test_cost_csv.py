@@ -28,6 +28,17 @@ def test_the_csv_has_every_line_of_every_plan_and_sums_by_column(document):
     assert sum(float(row["energy_kwh_mid"] or 0) for row in fp8) == pytest.approx(40_000)
 
 
+def test_unknown_energy_and_carbon_are_blank_and_not_zero(document):
+    plan = document["plans"][0]
+    plan |= dict.fromkeys(("energy_mwh", "carbon_tco2e", "sci_kg_per_run", "mean_power_mw", "peak_power_mw"))
+
+    total = read_csv(cost_csv.render(document))[0]
+
+    assert (total["view"], total["line"], total["usd_mid"]) == ("plans", "total", "161819.20")
+    ends = ("low", "mid", "high")
+    assert {total[f"{name}_{end}"] for name in ("energy_kwh", "carbon_kg", "sci_kg") for end in ends} == {""}
+
+
 def test_numbers_have_no_digits_that_only_the_arithmetic_made(document):
     document["plans"][0]["energy_mwh"] = {"low": 32.0, "mid": 48.998743599999994, "high": 48.998743600000003}
 

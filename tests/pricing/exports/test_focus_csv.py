@@ -58,6 +58,14 @@ def test_the_energy_of_a_run_is_on_the_row_that_bills_it_and_nowhere_else_is_it_
     assert [row["SkuId"] for row in rows] == ["h100-sxm5-80gb", "electricity", "egress"]
 
 
+def test_unknown_energy_and_carbon_are_blank_and_have_no_method(document):
+    document["plans"][0] |= dict.fromkeys(("energy_mwh", "carbon_tco2e", "sci_kg_per_run", "mean_power_mw"))
+
+    rows = read_csv(focus_csv.render(document))
+
+    assert {row[name] for row in rows for name in ("x_EnergyKwh", "x_CarbonKg", "x_CarbonMethod")} == {""}
+
+
 def test_focus_says_when_how_much_and_how_it_is_priced(document):
     row = read_csv(focus_csv.render(document))[0]
 

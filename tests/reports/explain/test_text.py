@@ -14,7 +14,8 @@ from reports.explain.walk import explain
     [
         (903_550.4180756813, "903,550"),
         (27.56233086871127, "27.5623"),
-        (0.0221003606, "0.0221"),
+        (0.0221003606, "0.0221004"),
+        (0.0008944326, "0.000894433"),
         (384.0, "384"),
         (1_411_074_129_920.0, "1,411,074,129,920"),
         (1.0000021, "1.0000021"),
@@ -69,6 +70,14 @@ def test_each_printed_product_comes_out_to_four_digits(recorded):
                 checked += 1
 
     assert checked > 20
+
+
+def test_the_products_of_a_small_run_can_be_checked_too(ask):
+    text = to_text(explain(ask("LoRA"), "carbon"))
+    stated, energy, grid = re.findall(r"^Carbon = ([\d.]+) t .* = ([\d.]+) × ([\d.]+)$", text, re.MULTILINE)[0]
+
+    assert float(stated) < 0.05  # t, where five decimals are too few
+    assert float(energy) * float(grid) == pytest.approx(float(stated), rel=1e-5)
 
 
 def _factors(text: str) -> list[tuple[str, float]]:

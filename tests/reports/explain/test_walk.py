@@ -49,6 +49,7 @@ def test_every_line_of_every_tree_comes_out(ask, name):
         ("rate", "tflops_per_gpu"),
         ("throughput", "tokens_per_s_per_gpu"),
         ("power", "gpu_power_w"),
+        ("sci", "sci_kg_per_run"),
     ],
 )
 def test_the_root_is_the_figure_of_the_plan_with_its_range(recorded, figure, key):
@@ -56,6 +57,26 @@ def test_the_root_is_the_figure_of_the_plan_with_its_range(recorded, figure, key
     root = explain(recorded, figure).root
 
     assert (root.low, root.value, root.high) == pytest.approx((plan[key]["low"], plan[key]["mid"], plan[key]["high"]))
+
+
+def test_a_device_of_unknown_power_has_no_energy_and_no_carbon_and_says_why(recorded):
+    unknown = (
+        "energy_mwh", "energy_items_mwh", "gpu_power_w", "peak_power_mw", "mean_power_mw", "carbon_tco2e",
+        "carbon_market_tco2e", "carbon_with_embodied_tco2e", "sci_kg_per_run", "sci_kg_per_1e21_flop",
+    )  # fmt: skip
+    for plan in (*recorded["plans"], *recorded["same_deadline"]):
+        plan |= dict.fromkeys(unknown)
+
+    for figure in ("energy", "carbon", "carbon-market", "sci", "mean-power"):
+        root = explain(recorded, figure).root
+        assert (root.value, root.note) == (None, "no power figures are known for this GPU"), figure
+
+
+def test_the_embodied_share_goes_down_to_the_source_of_making_a_gpu(recorded):
+    explained = explain(recorded, "embodied")
+
+    assert explained.root.children[0].label == "GPU-hours"
+    assert "embodied" in {row["id"].split(":")[0] for row in explained.sources}
 
 
 def test_cost_goes_down_to_gpus_tokens_and_the_rows_of_the_price(recorded):

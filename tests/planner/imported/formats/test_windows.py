@@ -66,6 +66,15 @@ def test_runs_of_codecarbon_give_the_mean_power_of_a_gpu() -> None:
     assert (read.tool_version, read.device_name) == ("3.3.2", "NVIDIA H100 80GB HBM3")
 
 
+def test_codecarbon_s_energy_is_that_of_the_boards_and_not_of_the_building() -> None:
+    text = sample("emissions.csv").text
+    building = text.replace(",9.2,", ",11.5,").replace(",N,1,0", ",N,1.25,0", 1)  # kWh times the PUE that was set
+    unnamed = "\n".join(line.rsplit(",", 2)[0] for line in text.splitlines())  # a version without the column
+
+    for read in (reading(text_file(building)), reading(text_file(unnamed))):
+        assert read.points[0].power.mean_w == pytest.approx(575.0)
+
+
 def test_with_the_steps_a_run_of_codecarbon_has_the_energy_of_a_step() -> None:
     read = reading(sample("emissions.csv"), context_of("hf_trainer.log"))
 
@@ -86,6 +95,7 @@ def test_what_codecarbon_says_of_the_place_and_the_project_stays_in_its_file() -
         ("emissions-cpu.csv", "", "", "runs with GPU energy, found 0"),  # a real run without a GPU
         ("emissions.csv", ",9.2,", ",nan,", "emissions.csv:2: gpu_energy"),
         ("emissions.csv", ",3600.0,", ",0.0,", "emissions.csv:2: duration: expected a number above 0"),
+        ("emissions.csv", ",N,1,0", ",N,0,0", "emissions.csv:2: pue: expected a number above 0"),
         ("emissions.csv", "EPYC 9654,16,", "EPYC 9654,1.5,", "gpu_count: expected a whole number"),
         ("emissions.csv", "machine,0.0", "machine", "emissions.csv:2: expected 38 cells, found 37"),
         ("emissions.csv", "9654,16,16 x NVIDIA H100", "9654,16,16 x NVIDIA A100", "one kind of GPU"),

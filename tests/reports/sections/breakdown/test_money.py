@@ -8,7 +8,7 @@ from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.sections.breakdown.money import ENERGY_ITEMS, bill_in_words, money, more_carbon
 from reports.text.language import words_for
-from reports.view import Prose, Section, Table
+from reports.view import Items, Prose, Section, Table
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -100,7 +100,18 @@ def test_the_sentence_says_by_what_energy_power_and_carbon_can_be_checked():
     assert "at a PUE of 1.25. That is 500 kW (450–600) on average" in text
     assert "must be able to supply 800 kW" in text
     assert "A GPU draws 560 W (500–670) while it trains" in text  # times the GPU-hours, this is no item of the table
-    assert "At the grid's 383.5 g CO₂e per kWh that is 153 t CO₂e" in text
+    assert "A million tokens take 0.286 kWh (0.257–0.343) at the meter" in text  # of 1.4T
+    assert "At the grid's 383.5 g CO₂e per kWh the run emits 153 t CO₂e" in text
+
+
+def test_the_factors_of_energy_and_carbon_stand_below_it(ask):
+    section = money(Facts(checked(ask("fp8"))), WORDS)
+    assert section is not None
+    listed = next(block for block in section.blocks if isinstance(block, Items))
+
+    texts = [cell.text for cell in listed.items]
+    assert texts[0] == "PUE 1.25 (1.1 to 1.5), default, 2024"
+    assert texts[1].startswith("United States: 383.5 g CO2e per kWh of 2024, location-based, life cycle")
 
 
 def test_the_items_of_energy_sum_as_shown_to_the_column_beside_them():
@@ -157,12 +168,13 @@ def test_a_bill_of_one_line_is_not_told_and_one_that_nests_is_by_its_inner_lines
 
 
 def test_a_second_figure_of_carbon_is_told_where_it_was_asked_for():
-    carbon: dict[str, Any] = {"carbon_tco2e": ends(10.0)}
+    energy = {"low": 40.0, "mid": 50.0, "high": 62.5, "at_least": False}  # which the market-based range follows
+    carbon: dict[str, Any] = {"carbon_tco2e": ends(10.0), "energy_mwh": energy}
     neither = {"carbon_with_embodied_tco2e": None, "carbon_market_tco2e": None}
     figures = {"carbon_with_embodied_tco2e": ends(12.0), "carbon_market_tco2e": 2.0}
 
     assert more_carbon(facts_of(**carbon, **neither), WORDS) is None
     assert said(more_carbon(facts_of(**carbon, **figures), WORDS)) == (
         "Carbon: 10.0 t CO₂e (9.0–12.0) at the grid's average, 12.0 t CO₂e (10.8–14.4) including the manufacture of "
-        "the GPUs and 2 t CO₂e market-based."
+        "the GPUs and 2.00 t CO₂e (1.60–2.50) market-based."
     )

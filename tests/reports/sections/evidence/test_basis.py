@@ -8,7 +8,7 @@ from planner.question.asked import SOURCES, InputValue
 from planner.question.inputs import INPUTS
 from reports.document.facts import Facts
 from reports.page.build import build, checked
-from reports.sections.evidence.basis import assumptions, gap_cell, input_label, question, reading
+from reports.sections.evidence.basis import assumptions, gap_cell, input_label, input_text, question, reading
 from reports.text.language import LANGUAGES, words_for
 from tests.reports import sample
 
@@ -76,3 +76,18 @@ def test_the_high_end_is_explained_by_the_name_that_the_answer_gives_it(budget, 
 )
 def test_the_price_of_one_of_several_gpus_is_labelled_with_the_gpu(lang, label):
     assert input_label("price h100-sxm5-80gb", words_for(lang)) == label
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("grid", 0.3835, "0.3835 kg CO₂e per kWh"),  # of the catalogue
+        ("grid", "400", "400 g CO₂e per kWh"),  # of the user
+        ("grid", "DEU", "DEU"),
+        ("market_grid", 50.0, "50 g CO₂e per kWh"),
+        ("power_limit", 450.0, "450 W"),
+        ("power_limit", "auto", "auto"),
+    ],
+)
+def test_a_factor_or_a_limit_has_its_unit(name, value, text):
+    assert input_text(name, {"value": value, "source": "flag", "note": None}, words_for("en")) == text
