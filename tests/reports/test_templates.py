@@ -15,6 +15,7 @@ import pytest
 
 import reports
 from reports.document.facts import Facts
+from reports.document.redact import redacted
 from reports.page.build import checked
 from reports.page.whatif import base_of, knobs_of, outcome
 from reports.text.language import words_for
@@ -37,6 +38,7 @@ def pages(tmp_path_factory):
         "three GPUs": sample.several_gpus_document(),
         "targets": sample.targets_document(),
         "does not fit": sample.unsupported_document(),
+        "without prices": redacted(checked(recorded), ["prices"]),
     }
 
     def written(name: str, lang: str = "en") -> Path:
@@ -53,7 +55,7 @@ def pages(tmp_path_factory):
     return written
 
 
-NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "comparison")
+NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "without prices", "comparison")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,7 +117,7 @@ OVERLAP = """[...document.querySelectorAll('svg')].flatMap((svg) => {
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
 def test_labels_of_charts_do_not_run_into_each_other(browser, pages, name, lang):
     page = browser.page(pages(name, lang))
-    for width in (1440, 360, 320):
+    for width in WIDTHS:
         page.look(width=width)
         assert (width, page.run(OVERLAP)) == (width, [])
     page.close()
