@@ -28,6 +28,14 @@ pytestmark = pytest.mark.browser
 WIDTHS = (1440, 768, 360, 320)
 
 
+def wide(document):
+    """With FP32 requested, whose changes have four digits, a name that breaks nowhere, and two short links in a row."""
+    name = "a-model-of-" + "W" * 120
+    values = {"precision": "fp32", "model": name, "price": 3.49}
+    given = {key: {"value": value, "source": "flag"} for key, value in values.items()}
+    return document | {"question": document["question"] | given, "model": document["model"] | {"name": name}}
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Reports as files, each written once: `pages(name, lang)` gives the path of one."""
@@ -39,6 +47,7 @@ def pages(tmp_path_factory):
         "targets": sample.targets_document(),
         "does not fit": sample.unsupported_document(),
         "without prices": redacted(checked(recorded), ["prices"]),
+        "wide": wide(recorded),
     }
 
     def written(name: str, lang: str = "en") -> Path:
@@ -55,7 +64,7 @@ def pages(tmp_path_factory):
     return written
 
 
-NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "without prices", "comparison")
+NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "without prices", "wide", "comparison")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,7 +75,9 @@ def test_axe_finds_nothing_and_nothing_is_refused_or_asked_for(browser, pages, n
         assert page.axe(colours=True) == []
         page.look(scheme="dark")
         assert page.axe(colours=True) == []
-    assert page.axe(colours=False) == []
+    for width in (1440, 390):
+        page.look(width=width)
+        assert page.axe(colours=False) == []
     assert page.requests() == []
     assert page.complaints() == []
     page.close()
@@ -128,6 +139,15 @@ def test_the_first_screen_holds_the_answer_the_tiles_and_the_chart(browser, page
     bottom = page.run("document.querySelector('.pair').getBoundingClientRect().bottom")
 
     assert bottom <= 900
+    page.close()
+
+
+def test_all_text_follows_the_size_that_a_reader_sets(browser, pages):
+    page = browser.page(pages("plan"), width=1280)
+    page.run("document.documentElement.style.fontSize = '200%'")
+
+    assert page.run("[...document.querySelectorAll('main p')].every((p) => parseFloat(getComputedStyle(p).fontSize) >= 24)")
+    assert (page.run(OVERFLOW), page.run(OUTSIDE)) == (0, [])
     page.close()
 
 
