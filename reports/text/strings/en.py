@@ -949,7 +949,7 @@ TEXT: dict[str, str] = {
     "whatif.runs": "Number of runs",
     "whatif.reset": "Back to the plan",
     "whatif.same": "This is the plan.",
-    "whatif.moved": "This is no longer the plan.",
+    "whatif.moved": "This is no longer the plan. {name}: {figure}.",
     "whatif.table": "{precision}: the plan and what if",
     "whatif.all": "Cost of each precision, what if",
     "whatif.all_unpriced": "Each precision, what if: GPU-hours, or cost once there is a price",

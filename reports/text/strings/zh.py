@@ -935,7 +935,7 @@ TEXT: dict[str, str] = {
     "whatif.runs": "训练次数",
     "whatif.reset": "回到计划",
     "whatif.same": "与计划相同。",
-    "whatif.moved": "已不同于计划。",
+    "whatif.moved": "已不同于计划。{name}：{figure}。",
     "whatif.table": "{precision}：计划与调整后",
     "whatif.all": "调整后各精度的费用",
     "whatif.all_unpriced": "调整后各精度的 GPU 小时，有单价时为费用",
