@@ -26,7 +26,7 @@ class Tick:
     anchor: str = "middle"
     """SVG text-anchor: the labels at both ends stay inside the drawing."""
     tight: str = ""
-    """`tight` if the label fits only in a chart of at least `HALF` pixels, `tighter` if only in one of a page's width."""
+    """`tight` if the label fits only in a chart of `HALF` pixels or more, `tighter` if only in one of full width."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,7 +146,9 @@ def test_all_text_follows_the_size_that_a_reader_sets(browser, pages):
     page = browser.page(pages("plan"), width=1280)
     page.run("document.documentElement.style.fontSize = '200%'")
 
-    assert page.run("[...document.querySelectorAll('main p')].every((p) => parseFloat(getComputedStyle(p).fontSize) >= 24)")
+    assert page.run(
+        "[...document.querySelectorAll('main p')].every((p) => parseFloat(getComputedStyle(p).fontSize) >= 24)"
+    )
     assert (page.run(OVERFLOW), page.run(OUTSIDE)) == (0, [])
     page.close()
 

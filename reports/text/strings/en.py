@@ -600,6 +600,7 @@ TEXT: dict[str, str] = {
     "note.layout": "GPUs = TP × CP × DP × PP; sequences per step = DP × micro-batch × accumulation.",
     "note.mfu_images": "MFU counts the operations of the forward pass of an image, and twice as many for the backward pass, over the dense peak of the precision.",
     "note.mfu": "MFU counts the operations of the method (six per matrix parameter and token in pre-training, four with LoRA) plus causal attention, without recomputation, over the dense peak of the precision; HFU counts recomputation too. Full attention counts the masked half as well, so MFU can then exceed HFU.",
+    "note.shorter": "To keep this page small, details of the other GPUs are left out; mpplan estimate --json has them all.",
     "note.sources": "A source is listed with the figures that use it directly; figures derived from those rest on it too.",
     "pareto.on": "on the front",
     "pareto.off": "beaten by another",
@@ -998,6 +999,7 @@ TEXT: dict[str, str] = {
     # downloads and footer
     "download.title": "Take it with you",
     "download.lead": "The answer as data, with the savings of the requested precision. Both files are embedded in this page; nothing is fetched.",
+    "download.lead_shortened": "The answer as data, shortened to fit in this page: some plans and details that were not requested are left out, and numbers are rounded. `mpplan estimate --json` has everything. Both files are embedded in this page; nothing is fetched.",
     "download.json": "Download JSON",
     "download.csv": "Download CSV",
     "download.print": "Print or save as PDF",

@@ -589,6 +589,7 @@ TEXT: dict[str, str] = {
     "note.layout": "GPU 数 = TP × CP × DP × PP；每步序列数 = DP × 微批量 × 梯度累积次数。",
     "note.mfu_images": "MFU 按每张图像的前向运算及其两倍的反向运算计算，除以该精度的稠密峰值。",
     "note.mfu": "MFU 按所用方法的运算量（预训练时每个矩阵参数、每个词元六次，LoRA 四次）加因果注意力计算，不含重计算，除以该精度的稠密峰值；HFU 把重计算也算入。计全部注意力时连被掩蔽的一半也算入，此时 MFU 可能高于 HFU。",
+    "note.shorter": "为控制本页大小，其余各 GPU 的细节从略；完整数据见 mpplan estimate --json。",
     "note.sources": "每条来源列出直接使用它的指标；由这些指标推出的其他指标同样以它为依据。",
     "pareto.on": "在前沿上",
     "pareto.off": "不如其他方案",
@@ -984,6 +985,7 @@ TEXT: dict[str, str] = {
     # downloads and footer
     "download.title": "带走数据",
     "download.lead": "答案数据，含所选精度的节省。两个文件都嵌在本页之内，不会从网络读取任何内容。",
+    "download.lead_shortened": "答案数据。为控制本页大小，省略了部分未指定的方案与细节，数值经过舍入；完整数据见 `mpplan estimate --json`。两个文件都已嵌入本页，无需联网。",
     "download.json": "下载 JSON",
     "download.csv": "下载 CSV",
     "download.print": "打印或另存为 PDF",
