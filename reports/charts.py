@@ -25,8 +25,8 @@ class Tick:
     label: str
     anchor: str = "middle"
     """SVG text-anchor: the labels at both ends stay inside the drawing."""
-    tight: bool = False
-    """True if the label does not fit on a narrow screen."""
+    tight: str = ""
+    """`tight` if the label fits only in a chart of `HALF` pixels or more, `tighter` if only in one of full width."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +251,8 @@ def scale_top(sizes: Sequence[float], references: Sequence[float]) -> float:
 
 NARROW = 280
 """Width of the narrowest chart in pixels."""
+HALF = 460
+"""Width in pixels of a chart beside a table on a wide screen; `templates/report.css` hides labels below it."""
 DIGIT = 6.6
 """Width of one character of a tick's label in pixels."""
 
@@ -258,15 +260,23 @@ DIGIT = 6.6
 def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
     """Return the ticks of a linear axis that begins at zero and ends at the last value.
 
-    The last label includes the unit and extends inwards. If it would overlap the previous label on a narrow screen, the
-    previous label is marked as tight.
+    The last label includes the unit and extends inwards. Labels that it would overlap in a narrow chart are marked as
+    tight.
     """
     top, count = values[-1] or 1.0, len(values)
-    room = 0.0
-    if count > 2:
-        room = NARROW * (1 - values[-2] / top) - DIGIT * (columns_of(labels[-1]) + columns_of(labels[-2]) / 2 + 1)
+
+    def tight(at: float, label: str) -> str:
+        needed = DIGIT * (columns_of(labels[-1]) + columns_of(label) / 2 + 1) / (1 - at)
+        return "" if needed <= NARROW else "tight" if needed <= HALF else "tighter"
+
+    inner = range(1, count - 1)
     return tuple(
-        Tick(at=percent(100 * value / top), label=label, anchor=end_anchor(i, count), tight=i == count - 2 and room < 0)
+        Tick(
+            at=percent(100 * value / top),
+            label=label,
+            anchor=end_anchor(i, count),
+            tight=tight(value / top, label) if i in inner else "",
+        )
         for i, (value, label) in enumerate(zip(values, labels, strict=True))
     )
 

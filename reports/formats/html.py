@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from reports.formats import csv
 from reports.view import View
-from reports.view.held import most_that_fits
+from reports.view.held import is_shortened, most_that_fits
+from reports.view.shorter import shorter
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -26,7 +27,13 @@ TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def render(view: View) -> str:
-    """Return the page, ending in a line break."""
+    """Return the page, ending in a line break, with less detail about GPUs than the leading one if it is too large."""
+    page = _page(view)
+    return page if len(page.encode()) <= LIMIT_BYTES else _page(shorter(view), alone=True)
+
+
+def _page(view: View, *, alone: bool = False) -> str:
+    """Return the page; `alone`: the data to download may lack the plans of all GPUs but the leading one."""
     from markupsafe import Markup
 
     css, js = style(), script()
@@ -44,6 +51,7 @@ def render(view: View) -> str:
         csp=policy(css, js),
         data=Markup(embedded(whatif or None)),
         packed=HELD,
+        shortened=is_shortened(view),
         whatif_after="gpus" if any(section.id == "gpus" for section in view.sections) else "views",
         whatif_rows=[(name, w(key)) for name, key in rows],
         whatif_plans=[(name, w.name("precision", name)) for name in names],
@@ -52,7 +60,7 @@ def render(view: View) -> str:
     )
     page = page.strip() + "\n"
     columns = [] if view.data.get("csv") else csv.paths_of(view.data["document"])
-    held = most_that_fits(view, columns, LIMIT_BYTES - len(page.encode()))
+    held = most_that_fits(view, columns, LIMIT_BYTES - len(page.encode()), alone=alone)
     return page.replace(f">{HELD}<", f">{held}<", 1)  # no text of the document has an unescaped `<` here
 
 

@@ -364,15 +364,21 @@ def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
     saving = facts.saving(metric, reference)
     if saving is None:
         return Versus(label=label, text=words("none"))
-    change = words.figure("change", {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
+    change = words.figure(_share(saving), {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
     assert change is not None
     tone = saving_tone(saving["low"], saving["high"])
     return Versus(label=label, text=signed(change, words), span=_flat_span(saving, words), tone=tone)
 
 
+def _share(saving: Doc) -> str:
+    """Return the ladder of a change: tenths below 1 %, which would be spurious in a range that includes zero."""
+    return "change" if saving["low"] < 0 < saving["high"] else "percent"
+
+
 def signed(change: Figure, words: Words) -> str:
-    """Return a change with its sign."""
-    return change.text if change.value <= 0 else words("plus").format(change.text)
+    """Return a change with its sign; what rounds to zero has none."""
+    rises = change.value > 0 and change.text != words.value("change", 0.0)
+    return words("plus").format(change.text) if rises else change.text
 
 
 def _flat_span(saving: Doc, words: Words) -> str:
@@ -381,7 +387,7 @@ def _flat_span(saving: Doc, words: Words) -> str:
     if low < 0:
         low, high = -high, -low
     mid = abs(saving["mid"]) if low >= 0 else -saving["mid"]
-    figure = words.figure("percent", {"low": low, "mid": min(max(mid, low), high), "high": high})
+    figure = words.figure(_share(saving), {"low": low, "mid": min(max(mid, low), high), "high": high})
     return figure.span if figure else ""
 
 

@@ -120,27 +120,41 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
 
 
 def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
-    """Return the cost, with low, mid and high each scaled by the bill for its own hours.
+    """Return the cost, with low, mid and high each following from the bill for its own hours.
 
-    A price set with the slider has no uncertainty: the range is then that of the hours alone, as in a plan made at that
-    price.
+    The range of the plan's cost beyond that of the hours is the uncertainty of the GPUs' price, so it widens only what
+    the GPUs cost, as in a plan made with these knobs. A price set with the slider has no uncertainty.
     """
     ran = _times(base.gpu_hours, 1 / base.gpu_hours[1])
     if knobs.price != plan.price:
-        scale = base.cost_usd[1] / _bill(base, plan, plan, 1.0) if base.cost_usd is not None else 1.0
-        ends = [scale * _bill(base, plan, knobs, end * hours) for end in ran]
+        scale = base.cost_usd[1] / sum(_bill(base, plan, plan, 1.0)) if base.cost_usd is not None else 1.0
+        ends = [scale * sum(_bill(base, plan, knobs, end * hours)) for end in ran]
     elif base.cost_usd is not None:
-        ends = [
-            usd * (_bill(base, plan, knobs, end * hours) / _bill(base, plan, plan, end))
-            for usd, end in zip(base.cost_usd, ran, strict=True)
-        ]
+        ends = [_end(base, plan, knobs, usd, end, hours) for usd, end in zip(base.cost_usd, ran, strict=True)]
     else:
         return None
     return (min(ends[0], ends[1]), ends[1], max(ends[1], ends[2]))
 
 
-def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
-    """Return the cost at other knobs and hours, computed like the lines in `planner/costs/bill.py`.
+def _end(base: Base, plan: Knobs, knobs: Knobs, usd: float, end: float, hours: float) -> float:
+    """Return one end of the cost at the plan's price.
+
+    Args:
+        base: the plan's starting figures.
+        plan: the knobs at which it was made.
+        knobs: the knobs to evaluate.
+        usd: this end of the plan's cost.
+        end: this end of the plan's hours, relative to mid.
+        hours: ratio of the hours at the knobs to the plan's.
+    """
+    (gpus, others), (moved, beside) = _bill(base, plan, plan, end), _bill(base, plan, knobs, end * hours)
+    if usd > others and gpus:
+        return (usd - others) / gpus * moved + beside
+    return usd * ((moved + beside) / (gpus + others))
+
+
+def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float]:
+    """Return the cost of the GPUs and of all else at other knobs and hours, as the lines in `planner/costs/bill.py`.
 
     Args:
         base: the plan's starting figures.
@@ -153,7 +167,7 @@ def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
     rental = base.gpu_hours[1] * knobs.price if base.cost_usd is None else base.rental_usd
     gpus = max(base.term_usd, rental * base.held_ratio * hours) + base.share_usd * hours
     billed = base.electricity_usd / plan.electricity if plan.electricity else base.energy_mwh[1] * KWH_PER_MWH
-    return gpus * price + billed * power + base.hourly_usd * hours + base.fixed_usd
+    return gpus * price, billed * power + base.hourly_usd * hours + base.fixed_usd
 
 
 def _ends(estimate: Doc) -> tuple[float, float, float]:

@@ -42,7 +42,7 @@ const bill = (base, plan, knobs, hours) => {
   const rental = base.cost_usd ? base.rental_usd : base.gpu_hours[1] * knobs.price;
   const gpus = Math.max(term_usd, rental * held_ratio * hours) + share_usd * hours;
   const billed = plan.electricity ? electricity_usd / plan.electricity : 1000 * base.energy_mwh[1];
-  return gpus * price + billed * power + hourly_usd * hours + fixed_usd;
+  return [gpus * price, billed * power + hourly_usd * hours + fixed_usd];
 };
 const outcome = (base, plan, knobs) => {
   const work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput);
@@ -50,10 +50,15 @@ const outcome = (base, plan, knobs) => {
   const energy = times(base.energy_mwh, hours * (knobs.pue / plan.pue));
   const ran = times(base.gpu_hours, 1 / base.gpu_hours[1]);
   const range = ([low, mid, high]) => [Math.min(low, mid), mid, Math.max(mid, high)];
-  // A price set with the slider has no uncertainty: only the hours then have a range.
-  const known = base.cost_usd ? base.cost_usd[1] / bill(base, plan, plan, 1) : 1;
-  const cost = knobs.price !== plan.price ? range(ran.map((end) => known * bill(base, plan, knobs, end * hours)))
-    : base.cost_usd && range(base.cost_usd.map((usd, n) => usd * (bill(base, plan, knobs, ran[n] * hours) / bill(base, plan, plan, ran[n]))));
+  const whole = (...given) => bill(base, plan, ...given).reduce((a, b) => a + b);
+  // The uncertainty of the price widens only what the GPUs cost; a price set with the slider has none.
+  const at = (usd, end) => {
+    const [gpus, others] = bill(base, plan, plan, end), [moved, beside] = bill(base, plan, knobs, end * hours);
+    return usd > others && gpus ? (usd - others) / gpus * moved + beside : usd * ((moved + beside) / (gpus + others));
+  };
+  const known = base.cost_usd ? base.cost_usd[1] / whole(plan, 1) : 1;
+  const cost = knobs.price !== plan.price ? range(ran.map((end) => known * whole(knobs, end * hours)))
+    : base.cost_usd && range(base.cost_usd.map((usd, n) => at(usd, ran[n])));
   return {
     cost_usd: cost,
     days: times(base.days, work),

@@ -68,7 +68,10 @@
       });
       fill('now', knobs);
       const moved = inputs.filter((input) => knobs[input.name] !== plan[input.name]);
-      find('moved').textContent = page.words[moved.length ? 'whatif.moved' : 'whatif.same'];
+      // The result beside the sliders, also for readers who hear it: the first figure that is known.
+      const [name, , told] = [...document.querySelectorAll('[data-row]')].find((row) => row.cells[2].textContent !== page.words.none).cells;
+      const result = page.words['whatif.moved'].replace('{name}', () => name.textContent).replace('{figure}', () => told.textContent);
+      find('moved').textContent = moved.length ? result : page.words['whatif.same'];
       find('reset').hidden = !moved.length;
       find('whatif').classList.toggle('moved', moved.length > 0);
       return moved;
@@ -132,6 +135,13 @@
       });
     });
   });
+
+  // Only a table that is wider than its place takes the focus, to be scrolled by keys.
+  const watch = new ResizeObserver((seen) => seen.forEach(({ target }) => {
+    const place = target.closest('.scroll');
+    place.tabIndex = place.scrollWidth > place.clientWidth ? 0 : -1;
+  }));
+  document.querySelectorAll('.scroll, .scroll > table').forEach((one) => watch.observe(one));
 
   const save = (id, name, kind, text) => find(id).addEventListener('click', async () => {
     const link = document.createElement('a');

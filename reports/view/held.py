@@ -16,23 +16,24 @@ GZIP_WINDOW = 31
 """zlib's largest window, with a gzip header."""
 
 
-def most_that_fits(view: View, columns: list[str], room_bytes: int) -> str:
+def most_that_fits(view: View, columns: list[str], room_bytes: int, *, alone: bool = False) -> str:
     """Return the packed document of a page in the most detailed form that fits, else in the least detailed form.
 
     Args:
         view: view of the page.
         columns: columns of its CSV, for a view that has not written the CSV.
         room_bytes: bytes left within the page's size limit.
+        alone: whether the least detailed form has only the leading GPU.
     """
     last = ""
-    for held in page_data(view, columns):
+    for held in page_data(view, columns, alone=alone):
         last = packed(held)
         if len(last) <= room_bytes:
             break
     return last
 
 
-def page_data(view: View, columns: list[str]) -> Iterator[list[Any]]:
+def page_data(view: View, columns: list[str], *, alone: bool = False) -> Iterator[list[Any]]:
     """Yield the page's data from more to less detail: the document in two parts, with its CSV or its columns between.
 
     Of the savings between pairs of precisions, the page holds those that involve the requested precision.
@@ -41,7 +42,9 @@ def page_data(view: View, columns: list[str]) -> Iterator[list[Any]]:
     leading = (view.data.get("whatif") or {}).get("gpu")
     whole = _without_detail(asked, _with_savings_of(asked, view.data["document"]))
     table = view.data.get("csv") or columns
-    for document in (whole, _leading_detail(leading, whole), _leading_plans(asked, leading, whole)):
+    plans = _leading_plans(asked, leading, whole)
+    least = [_leading_alone(leading, plans)] if alone and leading is not None else []
+    for document in (whole, _leading_detail(leading, whole), plans, _leading_curve(leading, plans), *least):
         items = list(_said_once(view, document).items())
         cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
         yield [dict(items[:cut]), table, dict(items[cut:])]
@@ -73,8 +76,7 @@ def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, An
     Detail is dropped from the second view, and from precisions that were not requested. Only savings of the requested
     and the narrowest precision remain.
     """
-    several = asked is not None and len({plan["gpu"] for plan in document["plans"]}) > 1
-    if not document.get("numerics") and not several:
+    if not _has_more(asked, document):
         return document
     plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
     first = [plan if plan["precision"] == asked else _without_lists(plan) for plan in document["plans"]]
@@ -83,6 +85,17 @@ def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, An
     savings = [row for row in document["savings"] if row["to"] in to]
     shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans, "savings": savings})
     return shorter
+
+
+def _has_more(asked: str | None, document: dict[str, Any]) -> bool:
+    """Return whether a document has training results, or several GPUs."""
+    several = asked is not None and len({plan["gpu"] for plan in document["plans"]}) > 1
+    return bool(document.get("numerics")) or several
+
+
+def is_shortened(view: View) -> bool:
+    """Return whether the data to download have less detail than the document, beyond the savings left out."""
+    return _has_more((view.data.get("whatif") or {}).get("asked"), view.data["document"])
 
 
 def _without_lists(plan: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +122,20 @@ def _leading_plans(asked: str | None, leading: str | None, document: dict[str, A
     }
     savings = [row for row in shorter["savings"] if row.get("gpu", leading) == leading]
     return shorter | views | {"savings": savings}
+
+
+def _leading_curve(leading: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the plans on more or fewer GPUs only for the leading GPU."""
+    if leading is None:
+        return document
+    return document | {"curve": [point for point in document.get("curve") or () if point["gpu"] == leading]}
+
+
+def _leading_alone(leading: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with only the leading GPU's plans and their sources."""
+    views = {view: [plan for plan in document[view] if plan["gpu"] == leading] for view in ("plans", "same_deadline")}
+    evidence = [row for row in document.get("evidence") or () if row.get("gpu") in (None, leading)]
+    return _leading_curve(leading, document) | views | {"evidence": evidence}
 
 
 def _rounded(value: Any) -> Any:

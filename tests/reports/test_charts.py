@@ -102,7 +102,13 @@ def test_the_label_before_the_last_is_tight_where_a_phone_has_no_room_for_it():
     crowded = charts.ticks_on((0, 25, 50, 75, 100, 125), ("0", "25", "50", "75", "100", "125 days"))
 
     assert not any(tick.tight for tick in roomy)
-    assert [tick.label for tick in crowded if tick.tight] == ["100"]
+    assert [(tick.label, tick.tight) for tick in crowded if tick.tight] == [("100", "tight")]
+
+
+def test_the_label_before_the_last_is_tighter_where_half_a_screen_has_no_room_for_it():
+    long = charts.ticks_on((0, 1, 2, 3, 4), ("0", "50,000", "100,000", "150,000", "200,000 GPU-hours"))
+
+    assert [(tick.label, tick.tight) for tick in long if tick.tight] == [("100,000", "tight"), ("150,000", "tighter")]
 
 
 def test_a_line_is_drawn_upside_down_for_svg():

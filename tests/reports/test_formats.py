@@ -10,7 +10,9 @@ import json
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from functools import cache
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +31,7 @@ from reports.formats.markdown import escaped
 from reports.formats.terminal import pad
 from reports.page.build import checked
 from reports.text.clean import clean_tree
+from reports.text.language import words_for
 from reports.text.width import columns_of, wrapped
 from reports.view.held import packed
 from tests.reports import sample
@@ -371,6 +374,44 @@ def test_the_page_of_five_gpus_is_at_most_150_kb_with_the_asked_precision_of_eac
             line["usd"]["mid"] for line in bills[plan["gpu"], plan["precision"]]
         ]
     assert len(str(reports.render(held, "html", lang=lang)).encode()) <= LIMIT_BYTES
+
+
+@pytest.fixture(scope="module")
+def twenty_gpus(five_gpus):
+    """Each of the five GPUs four times, under other names and with sources of its own."""
+    document = deepcopy(five_gpus)
+    for view in ("plans", "same_deadline", "savings", "curve", "evidence"):
+        rows = [row for row in five_gpus[view] if row.get("gpu")]
+        for number in range(1, 4):
+            copies = [deepcopy(row) | {"gpu": f"{row['gpu']}-{number}"} for row in rows]
+            document[view] += [row | {"what": f"{row['what']} ({number})"} if "what" in row else row for row in copies]
+    return document
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_the_page_of_twenty_gpus_is_at_most_150_kb_and_says_what_it_leaves_out(twenty_gpus, lang):
+    page = str(reports.render(twenty_gpus, "html", lang=lang))
+    words = words_for(lang)
+    head, _, tail = unpacked(page)
+
+    assert len({plan["gpu"] for plan in twenty_gpus["plans"]}) == 20
+    assert len(page.encode()) <= LIMIT_BYTES
+    assert page.count(escape(words("note.shorter"))) == 2
+    assert str(with_code(words("download.lead_shortened"))) in page
+    side_by_side = re.search(r'<section id="gpus".*?</section>', page, re.DOTALL)
+    assert side_by_side
+    assert side_by_side[0].count("<tr") == 21  # with its head
+    assert {plan["gpu"] for plan in (head | tail)["plans"]} >= {twenty_gpus["plans"][0]["gpu"]}
+
+
+def test_data_are_called_shortened_where_they_are(recorded, five_gpus):
+    words = words_for("en")
+    whole, less = words("download.lead"), str(with_code(words("download.lead_shortened")))
+
+    for document, told, other in ((recorded, whole, less), (five_gpus, less, whole)):
+        page = str(reports.render(document, "html"))
+        assert told in page
+        assert other not in page
 
 
 def test_the_same_document_gives_the_same_bytes(recorded):

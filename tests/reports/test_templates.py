@@ -15,6 +15,7 @@ import pytest
 
 import reports
 from reports.document.facts import Facts
+from reports.document.redact import redacted
 from reports.page.build import checked
 from reports.page.whatif import base_of, knobs_of, outcome
 from reports.text.language import words_for
@@ -27,6 +28,14 @@ pytestmark = pytest.mark.browser
 WIDTHS = (1440, 768, 360, 320)
 
 
+def wide(document):
+    """With FP32 requested, whose changes have four digits, a name that breaks nowhere, and two short links in a row."""
+    name = "a-model-of-" + "W" * 120
+    values = {"precision": "fp32", "model": name, "price": 3.49}
+    given = {key: {"value": value, "source": "flag"} for key, value in values.items()}
+    return document | {"question": document["question"] | given, "model": document["model"] | {"name": name}}
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Reports as files, each written once: `pages(name, lang)` gives the path of one."""
@@ -37,6 +46,8 @@ def pages(tmp_path_factory):
         "three GPUs": sample.several_gpus_document(),
         "targets": sample.targets_document(),
         "does not fit": sample.unsupported_document(),
+        "without prices": redacted(checked(recorded), ["prices"]),
+        "wide": wide(recorded),
     }
 
     def written(name: str, lang: str = "en") -> Path:
@@ -53,7 +64,7 @@ def pages(tmp_path_factory):
     return written
 
 
-NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "comparison")
+NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "without prices", "wide", "comparison")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +75,9 @@ def test_axe_finds_nothing_and_nothing_is_refused_or_asked_for(browser, pages, n
         assert page.axe(colours=True) == []
         page.look(scheme="dark")
         assert page.axe(colours=True) == []
-    assert page.axe(colours=False) == []
+    for width in (1440, 390):
+        page.look(width=width)
+        assert page.axe(colours=False) == []
     assert page.requests() == []
     assert page.complaints() == []
     page.close()
@@ -115,7 +128,7 @@ OVERLAP = """[...document.querySelectorAll('svg')].flatMap((svg) => {
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
 def test_labels_of_charts_do_not_run_into_each_other(browser, pages, name, lang):
     page = browser.page(pages(name, lang))
-    for width in (1440, 360, 320):
+    for width in WIDTHS:
         page.look(width=width)
         assert (width, page.run(OVERLAP)) == (width, [])
     page.close()
@@ -126,6 +139,17 @@ def test_the_first_screen_holds_the_answer_the_tiles_and_the_chart(browser, page
     bottom = page.run("document.querySelector('.pair').getBoundingClientRect().bottom")
 
     assert bottom <= 900
+    page.close()
+
+
+def test_all_text_follows_the_size_that_a_reader_sets(browser, pages):
+    page = browser.page(pages("plan"), width=1280)
+    page.run("document.documentElement.style.fontSize = '200%'")
+
+    assert page.run(
+        "[...document.querySelectorAll('main p')].every((p) => parseFloat(getComputedStyle(p).fontSize) >= 24)"
+    )
+    assert (page.run(OVERFLOW), page.run(OUTSIDE)) == (0, [])
     page.close()
 
 
@@ -190,7 +214,8 @@ def test_a_moved_slider_says_so_and_one_click_brings_the_plan_back(browser, page
     assert page.run("document.getElementById('reset').hidden")
 
     page.run(MOVE.format(name="price", value=5))
-    assert page.run("document.getElementById('moved').textContent") == "This is no longer the plan."
+    cost = page.run(ROWS.format(where="now"))["cost_usd"]
+    assert page.run("document.getElementById('moved').textContent") == f"This is no longer the plan. Cost: {cost}."
     assert page.run("document.getElementById('s-price').getAttribute('aria-valuetext')") == "$5.00"
 
     page.run("document.getElementById('reset').click()")
@@ -211,7 +236,7 @@ def test_the_state_lives_in_the_link(browser, pages):
 
     second = browser.page(path)
     second.open(address)
-    second.wait_for("document.getElementById('moved').textContent === 'This is no longer the plan.'")
+    second.wait_for("document.getElementById('moved').textContent.startsWith('This is no longer the plan.')")
     assert second.run(ROWS.format(where="now")) == shown
     assert second.complaints() == []
     second.close()
@@ -241,7 +266,7 @@ def test_a_slider_moves_with_the_keyboard(browser, pages):
         page.send("Input.dispatchKeyEvent", type=kind, key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39)
 
     assert float(page.run("document.getElementById('s-price').value")) > float(before)
-    assert page.run("document.getElementById('moved').textContent") == "This is no longer the plan."
+    assert page.run("document.getElementById('moved').textContent").startswith("This is no longer the plan. Cost: $")
     page.close()
 
 
@@ -284,7 +309,7 @@ def test_a_table_is_sorted_by_number_and_back(browser, pages):
     page.close()
 
 
-PRESSED = """[...document.querySelectorAll('a[href], button, input, summary, [tabindex]')].filter((e) => e.getClientRects().length)
+PRESSED = """[...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')].filter((e) => e.getClientRects().length)
   .filter((e) => !e.closest('details:not([open])') || e.tagName === 'SUMMARY').map((e) => [...document.querySelectorAll('*')].indexOf(e))"""
 
 
@@ -298,6 +323,37 @@ def test_everything_that_can_be_pressed_is_reached_by_tab(browser, pages):
         reached.add(page.run("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
 
     assert wanted - reached == set()
+    page.close()
+
+
+STOPS = """[...document.querySelectorAll('.scroll')]
+  .map((e) => [e.tabIndex, e.scrollWidth > e.clientWidth ? 0 : -1])"""
+
+
+def test_a_table_is_a_stop_of_the_tab_key_only_where_it_is_wider_than_its_place(browser, pages):
+    page = browser.page(pages("plan"))
+    page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+    for width, any_scrolls in ((1440, False), (360, True), (1440, False)):
+        page.look(width=width)
+        page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        stops = page.run(STOPS)
+        assert len(stops) > 15
+        assert [index for index, _ in stops] == [wanted for _, wanted in stops]
+        assert any(index == 0 for index, _ in stops) == any_scrolls
+    page.close()
+
+
+def test_a_moved_slider_is_told_once(browser, pages):
+    """A slider's own value is in its `aria-valuetext`; the output beside it would be read a second time."""
+    page = browser.page(pages("plan"))
+    live = [
+        (node["role"]["value"], value["value"]["value"])
+        for node in page.send("Accessibility.getFullAXTree")["nodes"]
+        for value in node.get("properties", ())
+        if value["name"] == "live" and value["value"]["value"] != "off"
+    ]
+
+    assert live == [("status", "polite")]
     page.close()
 
 

@@ -273,6 +273,26 @@ def test_a_tile_shows_a_change_and_its_range_with_the_same_signs():
     assert (versus.text, versus.span) == ("+7%", "−1 to 17")
 
 
+@pytest.mark.parametrize(
+    ("ends", "text", "span"),
+    [
+        ((-0.006, -0.003, -0.002), "+0.3%", "0.2–0.6"),
+        ((-0.0028, 0.0031, 0.0049), "0%", ""),
+        ((-0.131, -0.001, 0.124), "0%", "−12 to 13"),
+    ],
+    ids=["a small increase", "nothing", "nothing within a range"],
+)
+def test_a_small_change_in_a_tile_has_the_decimals_of_its_range_and_no_sign_where_it_rounds_to_zero(ends, text, span):
+    document = asked("bf16")
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("fp8", "bf16"):
+            saving |= dict(zip(("low", "mid", "high"), ends, strict=True))
+
+    versus = next(v for v in view_of(document).hero.tiles[0].versus if v.label == "against FP8")
+
+    assert (versus.text, versus.span) == (text, span)
+
+
 def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_assumed():
     parts = [part.text for part in view_of(sample.document()).hero.trust]
 

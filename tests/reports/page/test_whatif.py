@@ -277,6 +277,18 @@ def test_prices_of_the_reader_s_own_cost_what_mpplan_says_at_these_prices(asked,
     assert page["cost_usd"] == pytest.approx([answer["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.02)
 
 
+def test_electricity_is_added_to_a_wide_range_of_prices_and_does_not_widen_it(asked):
+    """The price of spot machines is uncertain by a factor of several; that of the electricity is given."""
+    data, _ = page_data(Facts(asked(commitment="spot")), words_for("en"))
+    answer = Facts(asked(commitment="spot", electricity="0.3")).answer
+    assert answer is not None
+    base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
+    (page,) = in_node([[base, data["knobs"], data["knobs"] | {"electricity": 0.3}]], "outcome(one[0], one[1], one[2])")
+
+    assert answer["cost_usd"]["high"] > 3 * answer["cost_usd"]["mid"]
+    assert page["cost_usd"] == pytest.approx([answer["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.04)
+
+
 def test_a_copy_without_the_terms_of_an_offer_takes_its_minimum_from_the_bill(asked):
     answer = Facts(asked(quote="quote")).answer
     assert answer is not None
