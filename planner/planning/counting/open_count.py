@@ -91,11 +91,13 @@ def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draw
     targets = _soon_enough(targets)
     full_machine = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
     counts = [gpus for gpus in parts_of_a_node(case.cluster) + full_machine if gpus <= targets.most_gpus]
+    whole_node = [gpus for gpus in (case.cluster.gpus_per_node,) if counts and counts[-1] < gpus <= targets.most_gpus]
     for number, gpus in enumerate(counts):
         choice = best_on(case, question.fixed, gpus)
         enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # a single card may be risky
         if choice.best is not None and enough and targets.met_by(case.evaluate(choice.winner, draws)):
-            return Counted(choice=_cheapest_in_node(question, case, choice, counts[number + 1 :], draws), why=why)
+            more = counts[number + 1 :] + whole_node
+            return Counted(choice=_cheapest_in_node(question, case, choice, more, draws), why=why)
     return None
 
 
