@@ -87,15 +87,19 @@ def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draw
     """
     if not question.fine_tunes or case.cluster.gpu.id in question.over_nodes:
         return None
-    why = "note.within_the_hour" if targets.budget_alone else "note.fewest_gpus"
+    within_the_hour = targets.budget_alone  # takes no whole node where part of one is enough
+    why = "note.within_the_hour" if within_the_hour else "note.fewest_gpus"
     targets = _soon_enough(targets)
     full_machine = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
     counts = [gpus for gpus in parts_of_a_node(case.cluster) + full_machine if gpus <= targets.most_gpus]
+    node = case.cluster.gpus_per_node
+    whole_node = [node] if counts and counts[-1] < node <= targets.most_gpus and not within_the_hour else []
     for number, gpus in enumerate(counts):
         choice = best_on(case, question.fixed, gpus)
         enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # a single card may be risky
         if choice.best is not None and enough and targets.met_by(case.evaluate(choice.winner, draws)):
-            return Counted(choice=_cheapest_in_node(question, case, choice, counts[number + 1 :], draws), why=why)
+            more = counts[number + 1 :] + whole_node
+            return Counted(choice=_cheapest_in_node(question, case, choice, more, draws), why=why)
     return None
 
 

@@ -69,6 +69,17 @@ def test_an_answer_says_what_decided_how_many_gpus_there_are(asked, why):
     assert (shown.source, shown.note.key) == ("derived", why)
 
 
+def test_a_whole_node_is_taken_where_it_is_cheaper_and_sooner_than_part_of_it():
+    tuned = TUNED | {"model": "qwen2.5-7b", "method": "dpo", "gpu": "a100-sxm4-80gb", "stack": "hf"}
+    part, whole, open_ = (asked_plan(*question_and_case(tuned | given), DRAWS).plan for given in SIZES_OF_A_NODE)
+
+    assert whole.gpu_hours.mid < 0.95 * part.gpu_hours.mid
+    assert open_.gpus == 8
+
+
+SIZES_OF_A_NODE = ({"gpus": "4"}, {"gpus": "8"}, {"deadline": "8h"})
+
+
 def test_no_view_takes_more_gpus_than_the_user_allows():
     question = make_question(params="70B", tokens="300B", max_gpus="512")
     plans = {plan.precision: plan for plan in estimate(question, prices(question), site()).same_deadline}
