@@ -29,9 +29,7 @@ def buffered(stream: TextIO) -> TextIO:
     """
     if not isinstance(getattr(stream, "buffer", None), RawIOBase):
         return stream
-    return open(  # noqa: SIM115 - it lives as long as the descriptor, which it does not close
-        stream.fileno(), "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False
-    )
+    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
 
 
 def silence(stream: TextIO) -> None:
