@@ -92,7 +92,7 @@ def copied() -> list[str]:
 def test_what_is_copied_exists_and_is_all_that_the_wheel_is_made_of():
     project = settings()
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    metadata = {project["project"]["readme"], *project["project"]["license-files"], "pyproject.toml"}
+    metadata = {"README.md", *project["project"]["license-files"], "pyproject.toml"}
     needed = {*wheel, *metadata, project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]}
 
     assert [source for source in copied() if not (ROOT / source).exists()] == []
