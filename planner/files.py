@@ -1,4 +1,4 @@
-"""The only functions that open files named by a user: regular files and pipes of bounded size.
+"""Reading files named by a user (regular files and pipes of bounded size), and replacing files as a whole.
 
 Directories and devices are rejected at once, because reading them would fail late or never end. A pipe, such as
 `<(zcat plan.json.gz)`, is read to its end; a pipe without a writer counts as empty, without waiting for one.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -92,6 +93,34 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
     except UnicodeDecodeError:
         display_name = path.name if name is None else name
         raise InputFileError(f"{display_name}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file completely or not at all: write a temporary file beside it, and move that over it.
+
+    A link is followed, so that the file to which it leads is replaced. That file keeps its permissions; a new file gets
+    the usual ones.
+
+    Raises:
+        OSError: the file cannot be written; its previous content stays.
+    """
+    target = Path(os.path.realpath(path))
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    temporary = target.with_name(f".mpplan-{os.urandom(8).hex()}")
+
+    def open_new(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o666 if mode is None else mode)
+
+    try:
+        with open(temporary, "xb", opener=open_new) as file:
+            file.write(data)
+        if mode is not None:  # the process's umask may have taken some of it away
+            temporary.chmod(mode)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> MpplanError:

@@ -3,6 +3,8 @@
 Hatchling runs this during a build (`[tool.hatch.metadata.hooks.custom]`). The repository contains no address, so that a
 fork's packages name the fork. The address comes from `MPPLAN_ADDRESS`, else from the archive that is being built, else
 from the remote `origin`. A local remote, or none, gives no address. User names and tokens are removed.
+
+A package index shows the README without the files to which it links, so these links get the address too.
 """
 
 from __future__ import annotations
@@ -20,16 +22,23 @@ _SECURE_SHELL = re.compile(r"(?:[^@/\s]+@)?(?P<host>[\w-]+(?:\.[\w-]+)+):(?!/)(?
 """`user@host.org:owner/name`, the form in which `git` writes a remote over SSH."""
 
 
+_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?![a-z]+:|#)(?P<path>[^)\s]+)\)")
+"""A Markdown link or image whose target is a file of the repository."""
+
+
 class Addresses(MetadataHookInterface):
-    """The build hook that fills `project.urls`."""
+    """The build hook that fills `project.urls` and `project.readme`."""
 
     def update(self, metadata: dict[str, object]) -> None:
         """Write the addresses into the metadata of the package.
 
         Args:
-            metadata: metadata of the package by key of `[project]`; receives `urls`.
+            metadata: metadata of the package by key of `[project]`; receives `urls` and `readme`.
         """
-        metadata["urls"] = urls(Path(self.root))
+        root = Path(self.root)
+        metadata["urls"] = addresses = urls(root)
+        text = described((root / "README.md").read_text(encoding="utf-8"), addresses.get("Homepage"))
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 def urls(root: Path) -> dict[str, str]:
@@ -52,6 +61,23 @@ def urls(root: Path) -> dict[str, str]:
         "Changelog": f"{home}/blob/HEAD/CHANGELOG.md",
         "Issues": f"{home}/issues",
     }
+
+
+def described(readme: str, home: str | None) -> str:
+    """Return the README with full addresses in place of links to files; unchanged without an address.
+
+    Args:
+        readme: text of the README, in Markdown.
+        home: page of the project, as `public_address` gives it.
+    """
+    if home is None:
+        return readme
+
+    def full(link: re.Match[str]) -> str:
+        kind = "raw" if link["image"] else "blob"  # a page about a picture cannot be shown as one
+        return f"{link['image']}[{link['text']}]({home}/{kind}/HEAD/{link['path']})"
+
+    return _LINK.sub(full, readme)
 
 
 def public_address(remote: str) -> str | None:

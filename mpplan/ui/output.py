@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 import sys
 from pathlib import Path
 
 from mpplan.ui.sink import uncleaned
 from planner.errors import UsageError
+from planner.files import replace_file
 from planner.lazy import dataclass
 from planner.records.home import user_path
 
@@ -40,7 +40,7 @@ class Output:
             if self.path.exists() and not self.path.is_file():
                 self.path.write_bytes(data)  # a device or a named pipe cannot be replaced
             else:
-                _replace(self.path.resolve(), data)
+                replace_file(self.path, data)
         except OSError as error:
             raise _refused(self.path, error.strerror or str(error)) from error
 
@@ -151,28 +151,6 @@ def _to_stdout(content: str | bytes) -> None:
         binary = uncleaned(sys.stdout).buffer
         binary.write(content)
         binary.flush()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file beside the target and move it over the target, keeping the target's permissions."""
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
-    from tempfile import mkstemp
-
-    handle, temporary = mkstemp(dir=path.parent, prefix=".mpplan-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _refused(path: Path, reason: str) -> UsageError:

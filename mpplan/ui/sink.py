@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from mpplan.ui.streams import buffered
 from planner.text import UNSAFE
 
 _UNSAFE = rf"(?!\t|\r?\n)[{UNSAFE}]"
@@ -92,4 +93,4 @@ def cleaned() -> Iterator[None]:
 
 
 def _sink_over(stream: TextIO) -> Any:
-    return stream if stream is None or isinstance(stream, Sink) else Sink(stream)
+    return stream if stream is None or isinstance(stream, Sink) else Sink(buffered(stream))

@@ -1,9 +1,10 @@
-"""Handle standard streams that the caller closed (`>&-`), or whose reader has gone away."""
+"""Handle standard streams that the caller closed (`>&-`) or left unbuffered, or whose reader has gone away."""
 
 from __future__ import annotations
 
 import os
 import sys
+from io import RawIOBase
 from typing import TextIO
 
 _STREAMS = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
@@ -17,6 +18,18 @@ def open_streams() -> None:
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, access)
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", errors="replace"))  # noqa: SIM115 - it stays
+
+
+def buffered(stream: TextIO) -> TextIO:
+    """Return a stream that writes all of a text or raises, over the same descriptor; the stream itself if it does.
+
+    Without a buffer (`python -u`, `PYTHONUNBUFFERED`), Python passes a text to the system once and does not look at how
+    much of it was written: on a disk that fills up, the end of an answer would be lost without an error. The new stream
+    writes at the end of each line, so its reader waits no longer.
+    """
+    if not isinstance(getattr(stream, "buffer", None), RawIOBase):
+        return stream
+    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
 
 
 def silence(stream: TextIO) -> None:

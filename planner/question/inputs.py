@@ -35,6 +35,7 @@ from planner.question.cost_inputs import (
 from planner.question.input import Input, InputGroup
 from planner.question.parsers import (
     one_of,
+    parse_amount,
     parse_method,
     parse_power_limit,
     parse_text,
@@ -104,7 +105,7 @@ TOKENS = Input(
     metavar="N",
     help="Tokens to train on, like 1.5T.",
     default=f"{TOKENS_PER_PARAM:g} per parameter; fine-tuning counts examples instead",
-    parse=parse_count,
+    parse=parse_amount,
 )
 SEQ_LEN = Input(
     name="seq_len",

@@ -33,6 +33,18 @@ def parse_method(text: str, what: str) -> str:
     return one_of(load_methods)(text if row is None else row.id, what)
 
 
+def parse_amount(text: str, what: str) -> float:
+    """Return a number of tokens, images or sequences as people write it: `1.5T`, `115M`.
+
+    Raises:
+        UsageError: the text is not a count of at least one.
+    """
+    value = parse_count(text, what)
+    if value < 1:
+        raise UsageError(f"{what}: `{text}` must be at least 1", hint="write it like `1.5T`, `300B`, `115M` or `15000`")
+    return value
+
+
 def parse_usd(text: str, what: str) -> float:
     """Return an amount in USD as people write it: `$2M`, `500k`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.question import names
 from planner.question.input import Input, InputGroup
-from planner.question.parsers import number, one_of, parse_switch, parse_text, whole_number
+from planner.question.parsers import number, one_of, parse_amount, parse_switch, parse_text, whole_number
 from planner.units import parse_count
 
 DEFAULT_EXAMPLES = 50_000
@@ -24,7 +24,7 @@ SAMPLES = Input(
     group=InputGroup.TUNING,
     metavar="N",
     help="Total images or sequences to train on, like 115M.",
-    parse=parse_count,
+    parse=parse_amount,
 )
 EXAMPLES = Input(
     name="examples",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.files import replace_file
 from planner.lazy import dataclass
 from planner.rows import CATALOG
 
@@ -70,16 +70,8 @@ def write_index(store: Path, entries: Mapping[str, tuple[FileState, Mapping[str,
         if state.settled
     }
     text = json.dumps({"schema": SCHEMA, "rules": _rules(), "records": records}, separators=(",", ":"))
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=store, prefix=".mpplan-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, store / FILE_NAME)
-    except OSError:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
+    with suppress(OSError):
+        replace_file(store / FILE_NAME, text.encode())
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 from planner.errors import InputFileError, UsageError
-from planner.files import read_bytes
+from planner.files import read_bytes, replace_file
 from planner.lazy import dataclass
 from planner.rows import CellError, Row
 from planner.units import today
@@ -160,23 +159,17 @@ def book_text(rows: Iterable[PriceRow], header: Sequence[str] = COLUMNS) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file of the user's data folder completely or not at all: to a temporary file that then replaces it.
+    """Write a file of the user's data folder completely or not at all (`planner.files.replace_file`).
 
     Lone surrogates become the bytes that they represent (`surrogateescape`).
 
     Raises:
         UsageError: the file cannot be written; the old one is unchanged.
     """
-    temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".mpplan-")
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        replace_file(path, text.encode("utf-8", errors="surrogateescape"))
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise _unwritable(path, error) from error
 
 
@@ -187,7 +180,7 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 @contextmanager
 def book_lock() -> Iterator[None]:
     """Hold the book's lock, so that no row is lost when two commands add rows at the same time."""
-    path = user_book_path().with_suffix(".lock")
+    path = Path(os.path.realpath(user_book_path())).with_suffix(".lock")  # the same for all who share a book by links
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a")

@@ -1,4 +1,4 @@
-"""The container file, as far as it can be judged without building it: targets, sources, extras, bases, user.
+"""The container file, as far as it can be judged without a container: targets, sources, wheel, extras, bases, user.
 
 What was built of it, and on what, is in docs/installing.md.
 """
@@ -6,6 +6,9 @@ What was built of it, and on what, is in docs/installing.md.
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -89,10 +92,27 @@ def copied() -> list[str]:
 def test_what_is_copied_exists_and_is_all_that_the_wheel_is_made_of():
     project = settings()
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    needed = {*wheel, project["project"]["readme"], *project["project"]["license-files"], "pyproject.toml"}
+    metadata = {"README.md", *project["project"]["license-files"], "pyproject.toml"}
+    needed = {*wheel, *metadata, project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]}
 
     assert [source for source in copied() if not (ROOT / source).exists()] == []
     assert set(copied()) == needed
+
+
+def test_a_wheel_can_be_made_of_what_is_copied(tmp_path):
+    context, wheels = tmp_path / "context", tmp_path / "wheels"
+    for source in copied():
+        target = context / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / source, target)
+    make = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(context)]
+    done = subprocess.run(make, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.suffix for path in wheels.iterdir()] == [".whl"]
 
 
 def test_the_context_holds_what_is_copied_and_nothing_else():

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 from mpplan.version import __version__
@@ -39,3 +42,15 @@ def test_the_hooks_of_a_commit_are_the_environment_s_own_tools():
         ".venv/bin/mypy",
         ".venv/bin/lint-imports",
     }
+
+
+def test_the_source_archive_has_all_that_its_own_tests_read():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone")
+    tops = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+
+    packed = {*targets["sdist"]["only-include"], "pyproject.toml", ".gitignore"}  # Hatchling adds these two itself
+    assert tops - packed == {".ci"}
+    assert packed - tops == set()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from pathlib import Path
 
 import pytest
 
 from planner.errors import InputFileError, UsageError
-from planner.files import open_file, read_bytes, read_text
+from planner.files import open_file, read_bytes, read_text, replace_file
 
 
 def test_a_file_is_read_whole_and_its_mark_is_dropped(tmp_path):
@@ -66,3 +67,26 @@ def test_text_that_is_not_utf_8_is_invalid_under_the_name_given(tmp_path):
 
     with pytest.raises(InputFileError, match=r"mine:1: expected text in UTF-8"):
         read_text(tmp_path / "a", "mine")
+
+
+def test_a_file_that_replaces_another_is_never_more_open_than_it(tmp_path):
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    replace_file(path, b"new")
+
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(tmp_path):
+    folder = tmp_path / "folder"
+    (folder / "inside").mkdir(parents=True)
+
+    with pytest.raises(IsADirectoryError):
+        replace_file(folder, b"new")
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "missing" / "file", b"new")
+    assert list(tmp_path.iterdir()) == [folder]
+    assert [path.name for path in folder.iterdir()] == ["inside"]

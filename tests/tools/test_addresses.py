@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from tools.addresses import public_address, urls
+from tools.addresses import described, public_address, urls
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,5 +63,24 @@ def test_an_archive_and_what_is_built_from_it_keep_the_address(tmp_path: Path, m
     with tarfile.open(archive) as members:
         members.extractall(tmp_path, filter="data")
     unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
-    assert "Project-URL: Homepage, https://code.example.org/team/mpplan\n" in (unpacked / "PKG-INFO").read_text()
+    facts = (unpacked / "PKG-INFO").read_text(encoding="utf-8")
+    assert "Project-URL: Homepage, https://code.example.org/team/mpplan\n" in facts
+    assert "](https://code.example.org/team/mpplan/blob/HEAD/docs/index.md)" in facts
     assert urls(unpacked)["Issues"] == "https://code.example.org/team/mpplan/issues"
+
+
+def test_the_links_of_the_description_lead_to_files_of_the_project() -> None:
+    home = "https://code.example.org/team/mpplan"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = described(readme, home)
+    targets = re.findall(r"\]\(([^)#]+)", text)
+
+    assert len(targets) > 10
+    assert [target for target in targets if not target.startswith(home)] == []
+    paths = [target.removeprefix(f"{home}/").split("/HEAD/") for target in targets]
+    assert [path for _, path in paths if not (ROOT / path).is_file()] == []
+    assert {path for kind, path in paths if kind == "raw"} == {"docs/images/report.png"}
+    assert described(readme, None) == readme
+    assert described("[a](https://b.example/c) [d](#e) [f\ng](h.md#i)", home) == (
+        f"[a](https://b.example/c) [d](#e) [f\ng]({home}/blob/HEAD/h.md#i)"
+    )

@@ -63,6 +63,17 @@ def test_a_reader_of_both_streams_that_stops_early_is_not_an_error(home):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["mpplan gpus --json", "mpplan calibrate --template --output -"])
+def test_an_answer_that_is_cut_short_is_an_error_without_a_buffer_too(home, command):
+    whole = by_shell(command).stdout
+    done = by_shell(f"export PYTHONUNBUFFERED=1; ulimit -f 1; {command} >answer")  # blocks of 512 or 1024 bytes
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-2] == "error: cannot write the output: File too large"
+    assert whole.startswith((home / "answer").read_text(encoding="utf-8"))
+    assert by_shell(f"export PYTHONUNBUFFERED=1; {command}").stdout == whole
+
+
 def test_streams_that_are_open_stay():
     before = sys.stdin, sys.stdout, sys.stderr
     open_streams()

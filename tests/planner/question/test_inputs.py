@@ -82,3 +82,9 @@ def test_no_flag_is_written_out_where_its_declaration_can_say_it(path):
     flags = {item.flag for item in INPUTS}
 
     assert [text for text in literals(path) if flags & set(re.findall(r"--[a-z-]+", text))] == []
+
+
+@pytest.mark.parametrize("item", [inputs.TOKENS, inputs.SAMPLES], ids=lambda item: item.name)
+def test_nobody_trains_on_less_than_one_token_or_image(item):
+    with pytest.raises(UsageError, match=f"{item.flag}: `0.5` must be at least 1"):
+        item.parse("0.5", item.flag)

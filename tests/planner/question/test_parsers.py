@@ -11,6 +11,7 @@ from planner.question.parsers import (
     LARGEST_WHOLE,
     number,
     one_of,
+    parse_amount,
     parse_date,
     parse_power_limit,
     parse_switch,
@@ -27,6 +28,8 @@ COLOURS = one_of(lambda: ("red", "green"), {"rot": "red"})
     ("parse", "text", "value"),
     [
         (parse_text, "Any thing", "Any thing"),
+        (parse_amount, "1", 1.0),
+        (parse_amount, "1.5T", 1.5e12),
         (parse_usd, "$2M", 2e6),
         (parse_usd, "500k", 5e5),
         (parse_date, "2026-11-20", date(2026, 11, 20)),
@@ -57,6 +60,8 @@ def test_a_text_is_read_as_people_write_it(parse, text, value):
 @pytest.mark.parametrize(
     ("parse", "text", "message", "hint"),
     [
+        (parse_amount, "0.5", "--flag: `0.5` must be at least 1", "like `1.5T`"),
+        (parse_amount, "0", "--flag: `0` must be greater than 0", "`1.5T`"),
         (parse_usd, "lots", "--flag: `lots` is not a number", "like `2M`"),
         (parse_usd, "$0", "--flag: `0` must be greater than 0", "like `2M`"),
         (whole_number(), "lots", "--flag: `lots` is not a number", "like `8`"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 
 import pytest
@@ -181,3 +182,28 @@ def test_a_price_that_is_not_plausible_in_dollars_is_not_kept(data_home, row):
     }
     with pytest.raises(InputFileError, match="expected at most 200 USD per GPU-hour"):
         add_rows(rows, skip_invalid=False)
+
+
+def test_a_book_that_a_team_shares_by_a_link_gets_the_row_and_keeps_its_permissions(data_home, tmp_path, row):
+    shared = tmp_path / "team.csv"
+    shared.write_text(book_text([]), encoding="utf-8")
+    shared.chmod(0o664)
+    book = user_book_path()
+    book.parent.mkdir(parents=True, exist_ok=True)
+    book.symlink_to(shared)
+    add_rows([row("2.5", id="new")])
+
+    assert book.is_symlink()
+    assert len(shared.read_text(encoding="utf-8").splitlines()) == 2
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o664
+    assert (tmp_path / "team.lock").exists()  # all who share the book wait for each other
+
+
+def test_a_new_book_can_be_read_by_whom_the_umask_allows(data_home, row):
+    mask = os.umask(0o022)
+    try:
+        add_rows([row("2.5", id="new")])
+    finally:
+        os.umask(mask)
+
+    assert stat.S_IMODE(user_book_path().stat().st_mode) == 0o644
