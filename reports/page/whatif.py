@@ -56,7 +56,10 @@ class Base:
     electricity_usd: float = 0.0
     """Part of the middle cost that is electricity, including that of work besides the run."""
     share_usd: float = 0.0
-    """Part of the middle cost that is a share of the GPU line: network, experiments, failed work."""
+    """Part of the middle cost that is a share of the GPU line without being GPU-hours: the network."""
+    work_usd: float = 0.0
+    """Part of the middle cost that is GPU-hours of work besides the run: experiments, failed work. These hours count
+    against the minimum of an offer, like those of the run."""
     hourly_usd: float = 0.0
     """Part of the middle cost that is hours at separate prices: CPU machines, storage during the run."""
     fixed_usd: float = 0.0
@@ -151,7 +154,8 @@ def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
     price = knobs.price / plan.price if plan.price else 1.0
     power = hours * (knobs.pue / plan.pue) * knobs.electricity
     rental = base.gpu_hours[1] * knobs.price if base.cost_usd is None else base.rental_usd
-    gpus = max(base.term_usd, rental * base.held_ratio * hours) + base.share_usd * hours
+    used = (rental + base.work_usd) * hours
+    gpus = max(base.term_usd, rental * base.held_ratio * hours, used) + base.share_usd * hours
     billed = base.electricity_usd / plan.electricity if plan.electricity else base.energy_mwh[1] * KWH_PER_MWH
     return gpus * price + billed * power + base.hourly_usd * hours + base.fixed_usd
 
@@ -195,7 +199,7 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
     once = [line for line in plan["cost_lines"] if line["id"] not in GROWING_LINES]
     fixed = sum(float(line["usd"]["mid"]) for line in once) + after
     powered = work * power / (rental + power) if power else 0.0
-    term, held = _minimum(plan, rental, quote)
+    term, held = _minimum(plan, rental, work - powered, quote)
     return Base(
         precision=plan["precision"],
         gpu_hours=_ends(plan["gpu_hours"]),
@@ -205,7 +209,8 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
         cost_usd=cost if rental + power + work + hourly + fixed > 0 else None,
         rental_usd=rental,
         electricity_usd=power + powered,
-        share_usd=_usd(plan, "network") + work - powered,
+        share_usd=_usd(plan, "network"),
+        work_usd=work - powered,
         hourly_usd=hourly,
         fixed_usd=fixed,
         term_usd=term,
@@ -213,13 +218,13 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
     )
 
 
-def _minimum(plan: Doc, rental_usd: float, quote: Doc | None) -> tuple[float, float]:
+def _minimum(plan: Doc, rental_usd: float, work_usd: float, quote: Doc | None) -> tuple[float, float]:
     """Return an offer's minimum GPU bill and the ratio of billed GPUs; without known terms as the bill implies."""
     lines = _lines(plan, *GPU_LINES)
     price = _unit_price(lines[0]) if lines else None
     if quote is None or "minimum_gpus" not in quote or price is None:
         unused = _usd(plan, "minimum_term")
-        return (rental_usd + unused if unused else 0.0), 1.0
+        return (rental_usd + work_usd + unused if unused else 0.0), 1.0
     gpus = max(plan["gpus"], quote["minimum_gpus"])
     return gpus * quote["minimum_term_days"] * HOURS_PER_DAY * price, gpus / plan["gpus"]
 

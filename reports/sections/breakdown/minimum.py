@@ -8,8 +8,6 @@ from reports.view import Cell
 
 LINE = "minimum_term"
 """Id of the bill's line for these hours."""
-WORK = ("failed_work", "experiments")
-"""Ids of the lines with GPU-hours besides the run."""
 WORTH_TELLING = 0.01
 """Minimum share of the cost; a smaller one changes no decision."""
 SAME_COST_RATIO = 0.005
@@ -26,20 +24,10 @@ def unused(facts: Facts, words: Words) -> Cell | None:
     if quote is None or line is None or line["usd"]["mid"] < WORTH_TELLING * plan[COST]["mid"]:
         return None
     more = _sooner(plan, quote["minimum_gpus"], facts.curve)
-    text = words(
+    return Cell(text=words(
         "brief.unused" if more is None else "brief.unused_sooner", least=_least(quote, words), gpus=more,
         unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", plan[COST]["mid"]),
-    )  # fmt: skip
-    beside = _beside(plan, line["usd"]["mid"])
-    if beside > WORTH_TELLING * plan[COST]["mid"]:
-        text += " " + words("brief.unused_work", work=words.value("money", beside))
-    return Cell(text=text)
-
-
-def _beside(plan: Doc, unused_usd: float) -> float:
-    """Return the cost of failed work and experiments that could have used the unused paid hours."""
-    work = sum(row["usd"]["mid"] for row in plan["cost_lines"] or () if row["id"] in WORK)
-    return float(min(work, unused_usd))
+    ))  # fmt: skip
 
 
 def _least(quote: Doc, words: Words) -> str:

@@ -80,6 +80,23 @@ def test_hours_count_against_the_minimum_of_an_offer_before_they_cost_more():
     assert longer == pytest.approx((1.5e6, 1.7e6, 2e6))  # each end by its own hours
 
 
+def test_work_besides_the_run_counts_against_the_minimum_of_an_offer_too():
+    contract = replace(BASE, cost_usd=(1.2e6, 1.2e6, 1.2e6), hourly_usd=0, term_usd=1.2e6, work_usd=150_000)
+
+    more = outcome(contract, PLAN, replace(PLAN, tokens=1.5e12)).cost_usd
+    assert more == pytest.approx((1.2e6, 1.2e6, 1e6 * 1.5 / 1.4 * 400 / 340))  # only the high end leaves the minimum
+    longer = outcome(contract, PLAN, replace(PLAN, runs=2)).cost_usd
+    assert longer is not None
+    assert longer[1] == pytest.approx(2 * (850_000 + 150_000))
+
+
+def test_a_copy_without_terms_takes_a_minimum_from_all_hours_of_the_bill(asked):
+    answer = Facts(asked(quote="quote", beside=True)).answer
+    assert answer is not None
+
+    assert base_of(answer, {"gpu": H100}).term_usd == pytest.approx(256 * 90 * 24 * 2.1)
+
+
 def test_more_runs_cost_more_but_each_takes_as_long():
     three = outcome(BASE, PLAN, replace(PLAN, runs=3))
 
@@ -189,6 +206,11 @@ price_per_gpu_h = 2.10
 minimum_term = "4d"
 minimum_gpus = 96
 ''',
+    "size": f'''vendor = "Acme Cloud"
+gpu = "{H100}"
+price_per_gpu_h = 2.10
+minimum_gpus = 256
+''',
     "beside": """[storage]
 usd_per_gb_month = 0.023
 checkpoints_kept = 5
@@ -238,7 +260,10 @@ def asked(tmp_path):
         {"quote": "short"},
         {"price": "2.1", "beside": True},
         {"price": "2.1", "beside": True, "electricity": "0.3"},
+        {"quote": "quote", "beside": True},
         {"quote": "short", "beside": True},
+        {"quote": "size", "beside": True},
+        {"quote": "short", "beside": True, "electricity": "0.3"},
     ],
     ids=str,
 )
@@ -307,6 +332,7 @@ bases = st.builds(
     rental_usd=positive,
     electricity_usd=st.just(0.0) | positive,
     share_usd=st.just(0.0) | positive,
+    work_usd=st.just(0.0) | positive,
     hourly_usd=st.just(0.0) | positive,
     fixed_usd=st.just(0.0) | positive,
     term_usd=st.just(0.0) | positive,

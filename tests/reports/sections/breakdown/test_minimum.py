@@ -14,13 +14,11 @@ from tests.reports import sample
 from tests.reports.sections.breakdown.test_money import ends, line
 
 
-def told(
-    *, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: float = 90.0, lang: str = "en", work: float = 0.0
-) -> str:
+def told(*, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: float = 90.0, lang: str = "en") -> str:
     """What is said of a plan on 512 GPUs whose curve costs as much at 1,024 and more at 2,048."""
     document: dict[str, Any] = sample.targets_document()
     document["plans"][-1] |= {
-        "cost_lines": [line("minimum_term", of), line("failed_work", 0.25 * work), line("experiments", 0.75 * work)],
+        "cost_lines": [line("minimum_term", of)],
         "cost_usd": ends(cost),
     }
     document["money"] = {
@@ -59,13 +57,3 @@ def test_the_minimum_is_what_the_offer_has(gpus, days, least):
 
 def test_little_is_not_worth_telling():
     assert told(of=8e3) == ""
-
-
-def test_work_that_is_billed_beside_unused_hours_is_told_up_to_what_they_hold():
-    assert told(work=200e3).endswith(
-        " Failed work and experiments are billed on top: done in those unused hours, they would cost up to $200,000 "
-        "less."
-    )
-    assert "up to $800,000 less" in told(work=2e6)
-    assert "Failed work" not in told(work=5e3)
-    assert "最多可少花" in told(work=200e3, lang="zh")
