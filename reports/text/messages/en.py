@@ -234,6 +234,7 @@ TEMPLATES: dict[str, str] = {
     "warning.commitment_1y": "this price requires a one-year commitment; the cost does not include the rest of the year after this run{whole}",
     "warning.commitment_whole": "; the whole commitment costs about {costs:and}",
     "warning.commitment_cost": "{usd:money} for {gpus:,} × {gpu:gpu}",
+    "warning.commitment_cost_of_terms": "{usd:money} for {gpus:,} × {gpu:gpu} ({terms} terms; the run is too long for fewer)",
     "warning.commitment_3y": "this price requires a three-year commitment; the cost does not include the rest of that term after this run{whole}",
     "warning.far_dearer": "{gpus:,} × {gpu:gpu} would cost {share:.0%} of what the {planned:,} planned cost, and take {days:days} instead of {planned_days:days}: use `--gpus {gpus}`",
     "warning.far_dearer_hours": "{gpus:,} × {gpu:gpu} would use {share:.0%} of the GPU-hours of the {planned:,} planned, and take {days:days} instead of {planned_days:days}: use `--gpus {gpus}`",
