@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from decimal import Decimal
 
@@ -15,7 +14,6 @@ from pricing.base.money import read_currency
 
 RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
 
-_MAY_BE_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 LARGEST_USD_PER_UNIT = Decimal(10_000)
 """Upper limit of a rate: the most valuable unit of a currency is worth a few USD, the least some millionths."""
 
@@ -54,12 +52,6 @@ def _rate(row: Row) -> ExchangeRate:
 
 
 def _usd_per_unit(row: Row) -> Decimal:
-    """Read a rate, whose comma is a decimal mark as in the price book.
-
-    A comma before three digits is refused, since `1,100` may mean thousands.
-    """
-    if _MAY_BE_THOUSANDS.fullmatch(row.cell("usd_per_unit")):
-        raise row.fail("usd_per_unit", "a number with a point as decimal mark and none for thousands")
     rate = row.decimal("usd_per_unit", above_zero=True)
     if not 1 / LARGEST_USD_PER_UNIT**2 <= rate <= LARGEST_USD_PER_UNIT:
         raise row.fail("usd_per_unit", f"USD for one unit, at most {LARGEST_USD_PER_UNIT}")
