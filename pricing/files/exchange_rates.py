@@ -35,11 +35,19 @@ def load_rates() -> tuple[ExchangeRate, ...]:
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: a column is missing or a cell is invalid for its column.
+        InputFileError: a column is missing, a cell is invalid for its column, or two lines state different rates of a
+            currency on one day.
     """
     if not has_data_dir():
         return ()
-    return tuple(_rate(row) for row in user_rows(data_dir() / "exchange_rates.csv", RATE_COLUMNS))
+    rates: dict[tuple[str, date], tuple[ExchangeRate, int | None]] = {}
+    for row in user_rows(data_dir() / "exchange_rates.csv", RATE_COLUMNS):
+        rate = _rate(row)
+        first, line = rates.setdefault((rate.currency, rate.date), (rate, row.line))
+        if first.usd_per_unit != rate.usd_per_unit:
+            same = f"{first.usd_per_unit:f} as in line {line}, for the same currency and day"
+            raise row.fail("usd_per_unit", same)
+    return tuple(rate for rate, _ in rates.values())
 
 
 def _rate(row: Row) -> ExchangeRate:
