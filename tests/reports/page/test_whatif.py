@@ -289,6 +289,7 @@ def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
         ({"price": "2.1"}, {"electricity": 0.3}),
         ({}, {"price": 4.2, "electricity": 0.3}),
         ({"gpu": "mi300x-192gb"}, {"price": 2.5}),
+        ({"gpu": "mi300x-192gb", "electricity": "0.1"}, {"price": 2.5}),
     ],
     ids=str,
 )
@@ -300,6 +301,28 @@ def test_prices_of_the_reader_s_own_cost_what_mpplan_says_at_these_prices(asked,
     (page,) = in_node([[base, data["knobs"], data["knobs"] | move]], "outcome(one[0], one[1], one[2])")
 
     assert page["cost_usd"] == pytest.approx([answer["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.02)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("move", [{"electricity": 0.3}, {"pue": 1.6}, {"electricity": 0.2, "pue": 1.1}], ids=str)
+def test_own_machines_cost_what_mpplan_says_at_another_price_of_electricity(asked, tmp_path, move, beside):
+    (tmp_path / "own.toml").write_text("use.utilisation_ratio = 0.4\n", encoding="utf-8")
+    own = {"own": str(tmp_path / "own.toml"), "electricity": "0.1", "pue": "1.25", "beside": beside}
+    data, _ = page_data(Facts(asked(**own)), words_for("en"))
+    answer = Facts(asked(**(own | {name: str(value) for name, value in move.items()}))).answer
+    assert answer is not None
+    base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
+    (page,) = in_node([[base, data["knobs"], data["knobs"] | move]], "outcome(one[0], one[1], one[2])")
+
+    assert page["cost_usd"][1] == pytest.approx(answer["cost_usd"]["mid"], rel=1e-5)
+
+
+def test_a_price_for_an_unpriced_gpu_leaves_out_costs_beside_it_and_says_so(asked):
+    for beside in (True, False):
+        data, _ = page_data(Facts(asked(gpu="mi300x-192gb", beside=beside)), words_for("en"))
+
+        assert data["at_least"] is beside
+        assert {plan.get("at_least", False) for plan in data["plans"]} == {beside}
 
 
 def test_a_copy_without_the_terms_of_an_offer_takes_its_minimum_from_the_bill(asked):
@@ -330,6 +353,7 @@ bases = st.builds(
     carbon_t=ends,
     cost_usd=st.none() | ends,
     rental_usd=positive,
+    idle_usd=st.just(0.0) | positive,
     electricity_usd=st.just(0.0) | positive,
     share_usd=st.just(0.0) | positive,
     work_usd=st.just(0.0) | positive,
