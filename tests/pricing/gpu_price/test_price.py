@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -278,6 +279,22 @@ def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_
     assert "left out: EUR (2027-01-01)" in word(fresh.warnings[-1])
     assert old.stale
     assert word(old.gap.why) == "those of EUR (2026-08-01) are more than 90 days old on 2026-11-20"
+
+
+def test_rows_without_an_exchange_rate_are_left_out_beside_others_and_their_currencies_named(today, row):
+    rows = [row("9.00", id="d", provider="aws")]
+    rows += [row("1.90", id=code, provider=f"p-{code}", currency=code) for code in ("GBP", "EUR")]
+    asked = PriceQuery(gpu=H100, provider=None, region=None, commitment="on-demand", as_of=today)
+    rate = ExchangeRate(currency="GBP", usd_per_unit=Decimal("1.30"), date=today, source="bank")
+
+    def left_out(rates):
+        price = quote_from(PriceBook(rows=tuple(rows)), rates, asked)
+        return [word(warning) for warning in price.warnings if warning.key == "price.warning.no_rate"]
+
+    no_rate = "are left out: `exchange_rates.csv` of your data folder has no rate on or before 2026-11-20"
+    assert left_out(()) == [f"prices of {H100} in EUR, GBP {no_rate}"]
+    assert left_out((rate,)) == [f"prices of {H100} in EUR {no_rate}"]
+    assert left_out((rate, replace(rate, currency="EUR"))) == []
 
 
 def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):
