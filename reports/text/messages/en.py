@@ -200,6 +200,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.few_providers": "only {count:providers} known for {gpu}: the range is at least the typical spread for GPUs with five or more",
     "price.warning.one_price": "--price is applied to each of {gpus:gpu}: if their prices differ, plan one GPU at a time",
     "price.warning.one_server_price": "the server price in --own is applied to each of {gpus:gpu}: if their prices differ, plan one GPU at a time",
+    "price.warning.own_unused": '`{key}` in --own has no effect: it counts only with `{other} = "{word}"`',
     "price.warning.age_unused": '`capital.age_years` = {age:g} in --own has no effect: straight-line depreciation charges the same in each of the {life:g} years; `depreciation = "economic"` charges less for older machines',
     "price.warning.written_off": 'the machines in --own are {age:g} years old and written off after {life:g}, yet they are charged in full: give a longer `life_years`, or `depreciation = "economic"`',
     "price.warning.like_unused": "--price-like {like} was not used: {gpu} has a price of its own",

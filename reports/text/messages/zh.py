@@ -200,6 +200,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.few_providers": "{gpu} 只有 {count:providers}：区间不小于有五家以上供应商的 GPU 的典型价差",
     "price.warning.one_price": "--price 用于 {gpus:gpu} 中的每一种：若价格不同，请逐一规划",
     "price.warning.one_server_price": "--own 中的服务器价格用于 {gpus:gpu} 中的每一种：若价格不同，请逐一规划",
+    "price.warning.own_unused": '--own 中的 `{key}` 不起作用：只有 `{other} = "{word}"` 时才计入',
     "price.warning.age_unused": '--own 中的 `capital.age_years` = {age:g} 不起作用：直线折旧在 {life:g} 年中每年计提相同；`depreciation = "economic"` 对较旧的机器计提较少',
     "price.warning.written_off": '--own 中的机器已用 {age:g} 年，而 {life:g} 年后即折旧完毕，这里仍按全额计提：请给出更长的 `life_years`，或 `depreciation = "economic"`',
     "price.warning.like_unused": "--price-like {like} 未被采用：{gpu} 有自己的价格",
