@@ -1,4 +1,4 @@
-"""Costs that a price by commitment leaves out of a run: interruptions, and the unused rest of a reserved term."""
+"""Costs that a price leaves out of a run: interruptions, the unused rest of a reserved term or of a machine."""
 
 from __future__ import annotations
 
@@ -70,3 +70,22 @@ def _cost(price: GpuPrice, ledger: Ledger, plan: Plan) -> Message:
     if terms > 1:
         return Message.of("warning.commitment_cost_of_terms", usd=usd, gpus=gpus, gpu=plan.gpu, terms=terms)
     return Message.of("warning.commitment_cost", usd=usd, gpus=gpus, gpu=plan.gpu)
+
+
+def machine_warnings(prices: Sequence[GpuPrice], plans: Sequence[Plan]) -> Iterator[Message]:
+    """Warn of machines that a plan fills only in part, where the price is for whole ones, with the cost of the rest.
+
+    Args:
+        prices: the price of every GPU of the question.
+        plans: plans of the requested precision.
+    """
+    by_gpu = {price.gpu: price for price in prices}
+    for plan in plans:
+        price = by_gpu.get(plan.gpu)
+        if not plan.fits or price is None or price.usd_per_gpu_h is None:
+            continue
+        idle = -plan.gpus % price.machine_gpus
+        if idle and plan.gpu_hours is not None:
+            usd = plan.gpu_hours.mid / plan.gpus * idle * price.usd_per_gpu_h.mid
+            machine = price.machine_gpus
+            yield Message.of("warning.part_of_machine", gpu=plan.gpu, gpus=plan.gpus, machine=machine, usd=usd)

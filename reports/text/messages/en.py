@@ -237,6 +237,7 @@ TEMPLATES: dict[str, str] = {
     "warning.commitment_whole": "; the whole commitment costs about {costs:and}",
     "warning.commitment_cost": "{usd:money} for {gpus:,} × {gpu:gpu}",
     "warning.commitment_cost_of_terms": "{usd:money} for {gpus:,} × {gpu:gpu} ({terms} terms; the run is too long for fewer)",
+    "warning.part_of_machine": "this price is for machines with {machine} × {gpu:gpu}: the {gpus:,} planned fill the last one only in part, and the rest of it costs about {usd:money} more if machines are rented whole",
     "warning.commitment_3y": "this price requires a three-year commitment; the cost does not include the rest of that term after this run{whole}",
     "warning.far_dearer": "{gpus:,} × {gpu:gpu} would cost {share:.0%} of what the {planned:,} planned cost, and take {days:days} instead of {planned_days:days}: use `--gpus {gpus}`",
     "warning.far_dearer_hours": "{gpus:,} × {gpu:gpu} would use {share:.0%} of the GPU-hours of the {planned:,} planned, and take {days:days} instead of {planned_days:days}: use `--gpus {gpus}`",

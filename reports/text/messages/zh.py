@@ -237,6 +237,7 @@ TEMPLATES: dict[str, str] = {
     "warning.commitment_whole": "；整个承诺期的费用约为 {costs:and}",
     "warning.commitment_cost": "{usd:money}（{gpus:,} 张 {gpu:gpu}）",
     "warning.commitment_cost_of_terms": "{usd:money}（{gpus:,} 张 {gpu:gpu}，训练时间长，需 {terms} 个承诺期）",
+    "warning.part_of_machine": "该价格对应每台 {machine} 张 {gpu:gpu} 的机器：计划的 {gpus:,} 张未用满最后一台；若整机租用，其余部分还需约 {usd:money}",
     "warning.commitment_3y": "该价格要求承诺使用三年；本次训练之后，承诺期余下的时间不计入费用{whole}",
     "warning.far_dearer": "{gpus:,} 张 {gpu:gpu} 的费用只有所选 {planned:,} 张的 {share:.0%}，需 {days:days}而不是 {planned_days:days}：请用 `--gpus {gpus}`",
     "warning.far_dearer_hours": "{gpus:,} 张 {gpu:gpu} 的 GPU 小时只有所选 {planned:,} 张的 {share:.0%}，需 {days:days}而不是 {planned_days:days}：请用 `--gpus {gpus}`",

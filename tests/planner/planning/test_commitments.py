@@ -9,7 +9,7 @@ import pytest
 
 from planner.costs.prices import Ledger, Quote
 from planner.evidence import Estimate
-from planner.planning.commitments import bills_the_rest, commitment_warnings
+from planner.planning.commitments import bills_the_rest, commitment_warnings, machine_warnings
 from reports.text.messages import word
 from tests.planner.build import price, unknown_price
 
@@ -21,7 +21,13 @@ def priced(gpu, commitment, usd=2.0):
 
 
 def plan(gpu, gpus, fits=True, days=30.0):
-    return SimpleNamespace(gpu=gpu, gpus=gpus, fits=fits, duration_days=Estimate.exactly(days))
+    return SimpleNamespace(
+        gpu=gpu,
+        gpus=gpus,
+        fits=fits,
+        duration_days=Estimate.exactly(days),
+        gpu_hours=Estimate.exactly(gpus * days * 24),
+    )
 
 
 def warning_texts(prices, plans=(), ledgers=None, lang="en"):
@@ -105,3 +111,20 @@ def test_an_offer_that_bills_its_term_leaves_nothing_out():
     assert bills_the_rest(yearly, billed)
     assert not bills_the_rest(yearly, Ledger())
     assert warning_texts([yearly], [plan(H100, 8)], {H100: billed}) == []
+
+
+@pytest.mark.parametrize(
+    ("gpus", "machine", "told"),
+    [
+        (12, 8, "this price is for machines with 8 × H100 SXM5 80\u00a0GB: the 12 planned fill the last one only in "
+         "part, and the rest of it costs about $5,760 more if machines are rented whole"),  # 4 x 720 h x $2
+        (16, 8, None),
+        (3, 1, None),
+    ],
+)  # fmt: skip
+def test_machines_that_a_plan_fills_in_part_are_named_with_the_cost_of_the_rest(gpus, machine, told):
+    prices = [replace(priced(H100, "on-demand"), machine_gpus=machine)]
+    planned = plan(H100, gpus)
+
+    assert [word(message) for message in machine_warnings(prices, [planned])] == ([told] if told else [])
+    assert list(machine_warnings(prices, [plan(H100, gpus, fits=False)])) == []

@@ -333,3 +333,17 @@ def test_a_reserved_price_of_the_book_stands_beside_the_list_price_of_the_same_o
 def test_a_discounted_price_keeps_the_price_it_was_discounted_from(today):
     assert quote_gpu(H100, provider="aws", commitment="3y", as_of=today).list_usd_per_gpu_h == 6.88
     assert quote_gpu(H100, as_of=today).list_usd_per_gpu_h is None
+
+
+def test_a_provider_s_price_has_the_smallest_machine_that_is_rented_at_it(today, row):
+    sizes = {"a": ("2.00", 8), "b": ("2.00", 4), "c": ("2.10", 1)}
+    rows = [
+        row(usd, id=name, provider="aws", instance=name, gpus_per_instance=gpus) for name, (usd, gpus) in sizes.items()
+    ]
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+
+    assert quote_from(PriceBook(rows=tuple(rows)), (), asked).machine_gpus == 4
+    assert quote_from(PriceBook(rows=tuple(rows[:1])), (), asked).machine_gpus == 8
+    assert (
+        quote_from(PriceBook(rows=tuple(rows[:1])), (), replace(asked, provider=None)).machine_gpus == 1
+    )  # the market
