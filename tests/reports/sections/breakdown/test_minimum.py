@@ -14,8 +14,16 @@ from tests.reports import sample
 from tests.reports.sections.breakdown.test_money import ends, line
 
 
-def told(*, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: float = 90.0, lang: str = "en") -> str:
-    """What is said of a plan on 512 GPUs whose curve costs as much at 1,024 and more at 2,048."""
+def told(
+    *,
+    of: float = 800e3,
+    cost: float = 900e3,
+    gpus: int = 2048,
+    days: float = 90.0,
+    lang: str = "en",
+    ratio: float = 1.0,
+) -> str:
+    """What is said of a plan on 512 GPUs whose curve costs as much at 1,024, or a ratio of it, and more at 2,048."""
     document: dict[str, Any] = sample.targets_document()
     document["plans"][-1] |= {
         "cost_lines": [line("minimum_term", of)],
@@ -29,7 +37,7 @@ def told(*, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: floa
         ],
     }  # fmt: skip
     for point in document["curve"]:
-        point["cost_usd"] = ends(cost if point["gpus"] < 2048 else 1.2 * cost)
+        point["cost_usd"] = ends(ratio * cost if point["gpus"] < 2048 else 1.2 * cost)
     cell = unused(Facts(checked(document)), words_for(lang))
     return "" if cell is None else cell.text
 
@@ -53,6 +61,12 @@ def test_no_count_is_named_beyond_the_offers_minimum(gpus):
 )
 def test_the_minimum_is_what_the_offer_has(gpus, days, least):
     assert least in told(gpus=gpus, days=days)
+
+
+def test_a_count_that_costs_less_is_not_said_to_cost_the_same():
+    assert told(ratio=0.66).endswith("`--gpus 1024` costs about $306,000 less and finishes sooner.")
+    assert told(ratio=0.996).endswith("`--gpus 1024` costs the same and finishes sooner.")
+    assert "约少花 30.6 万美元" in told(ratio=0.66, lang="zh")
 
 
 def test_little_is_not_worth_telling():
