@@ -311,11 +311,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
             evidence=evidence,
             gap=gap,
             commitment="owned",
-            warnings=(
-                *_unused_keys(path, owned),
-                *_age_warnings(owned),
-                *(() if rental is None else _rental_warnings(rental)),
-            ),
+            warnings=_warnings(path, owned, rental),
         ),
         items_usd_per_gpu_h={name: items[name] for name in ITEMS},
         break_even_utilisation_ratio=mid_ratio,
@@ -363,6 +359,11 @@ def _unused_keys(path: Path, owned: Owned) -> tuple[Message, ...]:
         for key, (other, word) in _ONLY_WITH.items()
         if file.get(key) is not None and chosen[other] != word
     )
+
+
+def _warnings(path: Path, owned: Owned, rental: GpuPrice | None) -> tuple[Message, ...]:
+    rented = () if rental is None else _rental_warnings(rental)
+    return (*_unused_keys(path, owned), *_age_warnings(owned), *rented)
 
 
 def _age_warnings(owned: Owned) -> tuple[Message, ...]:
