@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])[^a-z0-9]+(?=[0-9])")
 _PUNCTUATION = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
+_MAY_BE_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 _YES_NO = {"yes": True, "no": False}
 
 LARGEST_AMOUNT = 10**15
@@ -128,6 +129,8 @@ class Row:
 
     def decimal(self, key: str, *, above_zero: bool = False, high: float = LARGEST_AMOUNT) -> Decimal:
         """An exact decimal number of at least 0 (or above 0) and at most `high`; see `parse_decimal`."""
+        if may_be_thousands(self.cell(key)):
+            raise self.fail(key, "a number with a point as decimal mark and none for thousands")
         value = parse_decimal(self.cell(key))
         if value is None or value < 0 or (above_zero and value == 0) or value > high:
             low = "above 0" if above_zero else "of at least 0"
@@ -168,10 +171,15 @@ def _bounds(low: float, high: float) -> str:
     return f"between {low:g} and {high:g}"
 
 
+def may_be_thousands(text: str) -> bool:
+    """Whether the comma of a number may separate thousands, as in `1,100`: it then stands for 1.1 or for 1100."""
+    return _MAY_BE_THOUSANDS.fullmatch(text.strip()) is not None
+
+
 def parse_decimal(text: str) -> Decimal | None:
     """Read a plain decimal number (point or comma as decimal mark, no thousands separators); None if it is invalid.
 
-    Numbers that no amount can have are invalid too: not finite, beyond `LARGEST_AMOUNT`, or below its inverse.
+    Invalid too: a comma that may separate thousands, and what no amount can be (infinite, or out of `LARGEST_AMOUNT`).
     """
     plain = text.strip()
     if plain.count(",") == 1 and "." not in plain:
@@ -180,7 +188,7 @@ def parse_decimal(text: str) -> Decimal | None:
         value = Decimal(plain)
     except InvalidOperation:
         return None
-    if not value.is_finite():
+    if may_be_thousands(text) or not value.is_finite():
         return None
     return value if value == 0 or Decimal(1) / LARGEST_AMOUNT <= abs(value) <= LARGEST_AMOUNT else None
 

@@ -22,7 +22,7 @@ LABELS = {
     "experiments": Message.of("cost.experiments"),
 }  # fmt: skip
 """Labels of lines that are paid once; other lines keep the plan's text."""
-RENTAL, MINIMUM = "gpu_rental", "minimum_term"
+RENTAL, MINIMUM, FAILED, EXPERIMENTS = "gpu_rental", "minimum_term", "failed_work", "experiments"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,8 @@ def unit_price(planned: Planned | None, given: Given) -> Estimate | None:
 def once_costs(planned: Planned | None, given: Given, gpu_hours: float | None) -> tuple[OnceCost, ...]:
     """Return the costs paid once, whatever the run takes; none where the user's price replaces the plan's.
 
-    An unused minimum is what the whole run leaves of it: hours beyond the plan's are first covered by the minimum.
+    An unused minimum is what the whole run leaves of it: hours beyond the plan's, and their part of failed work, are
+    first covered by the minimum.
 
     Args:
         planned: the plan; None without one.
@@ -77,8 +78,17 @@ def _once_usd(line: Line, lines: Sequence[Line], gpu_hours: float | None) -> flo
     rental = next((other for other in lines if other["id"] == RENTAL), None)
     if line["id"] != MINIMUM or gpu_hours is None or rental is None:
         return float(line["usd"]["mid"])
-    least = rental["quantity"] + line["quantity"]
-    return float(max(least - gpu_hours, 0.0) * line["unit_price_usd"]["mid"])
+    planned = rental["quantity"]
+    failed_h, experiments_h = (planned * _work_ratio(lines, name) for name in (FAILED, EXPERIMENTS))
+    least = planned + failed_h + experiments_h + line["quantity"]
+    used = gpu_hours + failed_h * gpu_hours / planned + experiments_h
+    return float(max(least - used, 0.0) * line["unit_price_usd"]["mid"])
+
+
+def _work_ratio(lines: Sequence[Line], name: str) -> float:
+    """Return the GPU-hours of work beside the run as a share of the run's, which is its share of their cost too."""
+    base = sum(line["usd"]["mid"] for line in lines if line["id"] in (RENTAL, "electricity"))
+    return float(sum(line["usd"]["mid"] for line in lines if line["id"] == name) / base)
 
 
 def _lines(planned: Planned) -> Sequence[Line]:

@@ -6,7 +6,7 @@ tree that sums to the cent.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,10 @@ Amounts = npt.NDArray[np.float64]
 
 CONTRACT = "contract"
 """Block name of the hours of a contract, used or not: within a minimum term their sum stays the same."""
+MINIMUM = "minimum_term"
+"""Id of the line for the hours of a contract that neither the run nor work beside it uses."""
+WORK = ("failed_work", "experiments")
+"""Ids of the lines for GPU-hours of work beside the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +91,14 @@ def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
         worked = [*rental, lines[-1]]
     if prices.ledger.other_costs is not None:
         lines += _other_cost_lines(run, rental, worked, prices, prices.ledger.other_costs)
-    return lines
+    return _with_work_in_contract(lines)
+
+
+def _with_work_in_contract(lines: list[DrawnLine]) -> list[DrawnLine]:
+    """Put work beside the run into the contract where that has unused hours, of which such work takes some."""
+    if not any(line.id == MINIMUM for line in lines):
+        return lines
+    return [replace(line, block=CONTRACT) if line.id in WORK else line for line in lines]
 
 
 def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate | None, tuple[CostLine, ...]]:
@@ -176,19 +187,19 @@ def _electricity_line(energy: Energy, energy_mid: Energy | None, usd_per_kwh: Am
 
 
 def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quote: Quote) -> list[DrawnLine]:
+    """Return what an offer bills beyond the hours used; failed work and experiments use hours of the minimum too."""
     lines = []
     billed = np.maximum(run.gpus, quote.minimum_gpus)
-    unused = np.asarray(
-        unused_term_gpu_h(billed, run.wall_h, quote.minimum_term_h) + (billed - run.gpus) * run.wall_h,
-        dtype=np.float64,
-    )
+    beside = work_ratio(prices.ledger.other_costs)
+    left = unused_term_gpu_h(billed, run.wall_h, quote.minimum_term_h) + (billed - run.gpus) * run.wall_h
+    unused = np.asarray(np.maximum(left - run.gpu_h * beside, 0.0), dtype=np.float64)
     if (unused > 0).any():
         lines.append(
             DrawnLine(
-                id="minimum_term",
+                id=MINIMUM,
                 label=Message.of("cost.minimum_term"),
                 usd=np.asarray(gpu_rental_usd(unused, usd_per_gpu_h), dtype=np.float64),
-                quantity=_unused_at_mid(run, billed, quote),
+                quantity=_unused_at_mid(run, billed, quote, beside),
                 unit="GPU-hour",
                 unit_price_usd=prices.gpu.usd_per_gpu_h,
                 evidence_ids=prices.evidence_ids,
@@ -202,13 +213,24 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
     return lines
 
 
-def _unused_at_mid(run: RunDraws, billed: Value, quote: Quote) -> float:
-    """Return the GPU-hours of the minimum beyond the run's at mid; with the run's they make up the contract.
+def work_ratio(other: OtherCosts | None) -> float:
+    """Return the GPU-hours of failed work and experiments as a share of the run's."""
+    return 0.0 if other is None else other.failed_ratio + other.experiments_ratio
+
+
+def _unused_at_mid(run: RunDraws, billed: Value, quote: Quote, beside: float) -> float:
+    """Return the GPU-hours of the minimum that are left at mid; with those used they make up the contract.
 
     The middle of the unused hours themselves would not add up to the contract: middles multiply, but do not subtract.
+
+    Args:
+        run: the quantities that the run takes.
+        billed: GPUs that the offer bills.
+        quote: the offer.
+        beside: GPU-hours of work beside the run, as a share of the run's.
     """
     whole = middle(billed) * max(quote.minimum_term_h, middle(run.wall_h))
-    return max(whole - middle(run.gpu_h), 0.0)
+    return max(whole - middle(run.gpu_h) * (1.0 + beside), 0.0)
 
 
 def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tuple[Amounts, float]:

@@ -78,10 +78,10 @@ class PlaceBeside:
     place: str
     """Country or US state."""
     usd: float
-    """GPU-hours at mid times the place's price."""
+    """GPU-hours at mid, with those of failed work and experiments, times the place's price."""
     usd_here: float | None
-    """Part of the bill that rent there replaces: GPUs, electricity, an offer's minimum and fee; None without a
-    price."""
+    """Part of the bill that rent there replaces: GPUs (also of failed work and experiments), electricity, an offer's
+    minimum and fee; None without a price."""
     saved_usd: float | None
     """`usd_here` less `usd`; negative where the place costs more."""
     carbon_tco2e: float | None

@@ -44,6 +44,8 @@ class GpuPrice:
     """The GPU whose price is used for one that has none, as the user requested; None: the price is this GPU's own."""
     list_usd_per_gpu_h: float | None = None
     """What the same offer lists for an hour on demand, at mid; None: not known, or the price has no discount on it."""
+    machine_gpus: int = 1
+    """GPUs of the smallest machine that a named provider rents at this price; 1 also where this is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

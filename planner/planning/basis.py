@@ -13,7 +13,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.planning.around import around
 from planner.planning.case import Case
-from planner.planning.commitments import bills_the_rest, commitment_warnings
+from planner.planning.commitments import bills_the_rest, commitment_warnings, machine_warnings
 from planner.planning.inputs import batches_of
 from planner.question.asked import InputValue
 from planner.question.question import Question
@@ -144,7 +144,7 @@ def collect_warnings(
 ) -> tuple[Message, ...]:
     """Return warnings about prices: commitments, historic rows, vague dates, a borrowed range, an unused stand-in."""
     rows = [prices[cluster.gpu.id] for cluster in question.clusters]
-    bound = [*commitment_warnings(rows, ledgers, plans)]
+    bound = [*commitment_warnings(rows, ledgers, plans), *machine_warnings(rows, plans)]
     like = question.money.price_like
     own = [price.gpu for price in rows if price.usd_per_gpu_h is not None and price.commitment != "owned"]
     idle = like is not None and bool(own) and not any(price.like for price in rows)

@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from planner.answer.plan import Answer, Plan
+from planner.costs.bill import WORK, work_ratio
 from planner.costs.context import MoneyFacts, OwnedBeside, PlaceBeside, PriceUsed, QuoteUsed, StartHours
 from planner.costs.facility_power import LimitBeside
 from planner.costs.quantity import Energy
@@ -45,7 +46,7 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
         quotes=tuple(_quotes(priced)),
         owned=tuple(_owned(priced)),
         here=planned_zone,
-        elsewhere=tuple(place for plan in plans for place in _elsewhere(plan, money, planned_zone)),
+        elsewhere=tuple(place for plan in plans for place in _elsewhere(plan, money, priced, planned_zone)),
         start_hours=tuple(hours for plan in plans for hours in _start_hours(plan, priced)),
         power_limits=_power_limits(plans, question, priced, tuple(points)),
     )
@@ -117,7 +118,7 @@ def _owned(priced: Priced) -> Iterator[OwnedBeside]:
             )
 
 
-def _elsewhere(plan: Plan, money: MoneyInputs, planned_zone: str | None) -> tuple[PlaceBeside, ...]:
+def _elsewhere(plan: Plan, money: MoneyInputs, priced: Priced, planned_zone: str | None) -> tuple[PlaceBeside, ...]:
     """Return the places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
@@ -127,7 +128,7 @@ def _elsewhere(plan: Plan, money: MoneyInputs, planned_zone: str | None) -> tupl
         load_book(plan.gpu),
         load_rates(),
         gpu=plan.gpu,
-        gpu_h=plan.gpu_hours.mid,
+        gpu_h=plan.gpu_hours.mid * (1.0 + work_ratio(priced.ledgers[plan.gpu].other_costs)),
         energy=Energy.from_mwh(plan.energy_mwh.mid),
         planned_zone=planned_zone,
         usd_here=usd_here,
@@ -140,8 +141,9 @@ def _elsewhere(plan: Plan, money: MoneyInputs, planned_zone: str | None) -> tupl
     return tuple(_place(place, plan, usd_here, money.as_of) for place in dict.fromkeys([*cheaper, *cleaner]))
 
 
-REPLACED = frozenset({"gpu_rental", "gpu_owned", "electricity", "minimum_term", "setup_fee"})
-"""Lines of a bill replaced by rent elsewhere, which includes electricity: GPUs, electricity, an offer's terms."""
+REPLACED = frozenset({"gpu_rental", "gpu_owned", "electricity", "minimum_term", "setup_fee", *WORK})
+"""Lines of a bill replaced by rent elsewhere, which includes electricity: GPUs, electricity, an offer's terms. Failed
+work and experiments are rented there too: under an offer, they use hours of its minimum."""
 
 
 def _usd_here(plan: Plan) -> float | None:

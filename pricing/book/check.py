@@ -42,7 +42,7 @@ def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) ->
     """
     findings = [
         *_row_findings(book, rates, as_of), *_implausible(book, rates, as_of), *_spot_above_on_demand(book),
-        *_outliers(book, rates, as_of),
+        *_contradictions(book), *_outliers(book, rates, as_of),
     ]  # fmt: skip
     return tuple(sorted(findings, key=lambda finding: not finding.is_error))
 
@@ -94,6 +94,20 @@ def _spot_above_on_demand(book: PriceBook) -> Iterator[PriceFinding]:
         if row.commitment == "spot" and list_price is not None and row.price_per_gpu_h > list_price:
             what = f"the spot price {row.price_per_gpu_h} is above the on-demand price {list_price}"
             yield PriceFinding(row_id=row.id, is_error=True, what=what)
+
+
+def _contradictions(book: PriceBook) -> Iterator[PriceFinding]:
+    """Yield rows with another price than an earlier row for the same offer on the same days, as no import adds."""
+    first: dict[tuple[str, ...], PriceRow] = {}
+    for row in book.rows:
+        other = first.setdefault(row.offer, row)
+        if other.price_per_gpu_h != row.price_per_gpu_h:
+            what = (
+                f"{row.price_per_gpu_h:f} {row.currency}, but row {other.id} has {other.price_per_gpu_h:f} for the same"
+            )
+            yield PriceFinding(
+                row_id=row.id, is_error=True, what=f"{what} offer on the same days: remove one of the two"
+            )
 
 
 def _place(row: PriceRow) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import product
@@ -33,6 +34,8 @@ class Vote:
     """Price of the provider's most expensive row that counts, for example in another region."""
     rate: ExchangeRate
     """The exchange rate to USD; 1 for USD rows."""
+    machine_gpus: int
+    """GPUs of the smallest machine at the provider's cheapest price."""
 
 
 _Place = tuple[str | None, str | None]
@@ -107,14 +110,19 @@ def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]
         if rate is None or is_implausible(row, rate):
             continue
         usd = row.price_per_gpu_h * rate.usd_per_unit
-        vote = Vote(row=row, usd_per_gpu_h=usd, highest_usd_per_gpu_h=usd, rate=rate)
+        machine = row.gpus_per_instance
+        vote = Vote(row=row, usd_per_gpu_h=usd, highest_usd_per_gpu_h=usd, rate=rate, machine_gpus=machine)
         other = best.get(row.provider)
-        if other is not None:
-            low, high = (vote, other) if usd < other.usd_per_gpu_h else (other, vote)
-            highest = max(low.highest_usd_per_gpu_h, high.highest_usd_per_gpu_h)
-            vote = Vote(row=low.row, usd_per_gpu_h=low.usd_per_gpu_h, highest_usd_per_gpu_h=highest, rate=low.rate)
-        best[row.provider] = vote
+        best[row.provider] = vote if other is None else _cheaper(other, vote)
     return tuple(sorted(best.values(), key=lambda vote: (vote.usd_per_gpu_h, vote.row.provider)))
+
+
+def _cheaper(first: Vote, second: Vote) -> Vote:
+    """Return the cheaper of two prices of one provider, of equal ones the first, with what the other adds to it."""
+    low = second if second.usd_per_gpu_h < first.usd_per_gpu_h else first
+    machines = [vote.machine_gpus for vote in (first, second) if vote.usd_per_gpu_h == low.usd_per_gpu_h]
+    highest = max(first.highest_usd_per_gpu_h, second.highest_usd_per_gpu_h)
+    return replace(low, highest_usd_per_gpu_h=highest, machine_gpus=min(machines))
 
 
 def quantile(ordered: tuple[Decimal, ...], share: Decimal) -> Decimal:

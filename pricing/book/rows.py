@@ -90,6 +90,13 @@ class PriceRow:
         return (as_of - self.date_earliest).days > STALE_AFTER_DAYS and not self.is_stale(as_of)
 
     @property
+    def offer(self) -> tuple[str, ...]:
+        """The offer that the price is for; two rows with the same one must have the same price."""
+        days = (self.date_earliest.isoformat(), self.date_latest.isoformat())
+        place = (self.provider, self.gpu, self.region.lower(), self.instance)
+        return (*place, self.commitment, self.currency, self.seller, *days)
+
+    @property
     def date_text(self) -> str:
         """The day, or the ISO 8601 interval that contains it."""
         if self.date_earliest == self.date_latest:

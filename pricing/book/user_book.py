@@ -38,15 +38,9 @@ class Added:
 
 def row_id(row: PriceRow) -> str:
     """Return an id derived from the content of a row, so that the same row always gets the same id."""
-    parts = (*_key(row), str(row.price_per_gpu_h))
+    parts = (*row.offer, str(row.price_per_gpu_h))
     content = "|".join(part.replace("\\", "\\\\").replace("|", "\\|") for part in parts)
     return "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
-
-
-def _key(row: PriceRow) -> tuple[str, ...]:
-    """Return the offer that a price is for; two rows with the same key must have the same price."""
-    days = (row.date_earliest.isoformat(), row.date_latest.isoformat())
-    return (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment, row.currency, row.seller, *days)
 
 
 def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
@@ -70,13 +64,13 @@ def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
         )
     with book_lock():
         book = load_user_book()
-        known = {_key(row): row for row in book.rows}
+        known = {row.offer: row for row in book.rows}
         added, conflicts, same = [], [], 0
         for row in valid:
-            other = known.get(_key(row))
+            other = known.get(row.offer)
             if other is None:
                 fresh = replace(row, id=row_id(row))
-                known[_key(row)] = fresh
+                known[row.offer] = fresh
                 added.append(fresh)
             elif other.price_per_gpu_h == row.price_per_gpu_h:
                 same += 1

@@ -37,9 +37,12 @@ def read_beside(path: Path) -> OtherCosts:
     file.only(_KEYS)
     _require_pair(file, "hosts.count", "hosts.usd_per_h")
     _require_pair(file, "egress.data", "egress.usd_per_gb")
-    for key in ("storage.data", "storage.checkpoints_kept"):
-        if file.get(key) is not None and file.get("storage.usd_per_gb_month") is None:
-            raise file.fail("storage.usd_per_gb_month", f"expected a price, since {key} is stated")
+    price, stored = "storage.usd_per_gb_month", ("storage.data", "storage.checkpoints_kept")
+    for key in (*stored, "storage.months_after"):
+        if file.get(key) is not None and file.get(price) is None:
+            raise file.fail(price, f"expected a price, since {key} is stated")
+    if file.get(price) is not None and all(file.get(key) is None for key in stored):
+        raise file.fail(stored[0], f"expected a size, or {stored[1]}, since {price} is stated")
     return OtherCosts(
         storage_usd_per_gb_month=file.number("storage.usd_per_gb_month", 0, 10, 0),
         checkpoints_kept=file.number("storage.checkpoints_kept", 0, 100_000, 0),

@@ -311,7 +311,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
             evidence=evidence,
             gap=gap,
             commitment="owned",
-            warnings=(*_age_warnings(owned), *(() if rental is None else _rental_warnings(rental))),
+            warnings=_warnings(path, owned, rental),
         ),
         items_usd_per_gpu_h={name: items[name] for name in ITEMS},
         break_even_utilisation_ratio=mid_ratio,
@@ -340,6 +340,30 @@ def _break_even(owned: Owned, ends: tuple[_End, ...], rented: Estimate | None) -
         break_even_ratio(replace(owned, server_usd_per_gpu=server), pue, usd_per_kwh, rent)
         for (server, pue, usd_per_kwh), rent in zip(ends, (rented.high, rented.mid, rented.low), strict=True)
     )
+
+
+_ONLY_WITH = {
+    "housing.facility_usd_per_kw": ("housing.kind", "own"),
+    "housing.facility_life_years": ("housing.kind", "own"),
+    "housing.colocation_usd_per_kw_month": ("housing.kind", "colocation"),
+    "capital.residual_ratio": ("capital.depreciation", "straight-line"),
+}
+"""Keys that count only with one word of another key."""
+
+
+def _unused_keys(path: Path, owned: Owned) -> tuple[Message, ...]:
+    """Warn of keys that the file states but that its kind of housing or depreciation does not use."""
+    file, chosen = read_toml(path), {"housing.kind": owned.housing, "capital.depreciation": owned.depreciation}
+    return tuple(
+        Message.of("price.warning.own_unused", key=key, other=other, word=word)
+        for key, (other, word) in _ONLY_WITH.items()
+        if file.get(key) is not None and chosen[other] != word
+    )
+
+
+def _warnings(path: Path, owned: Owned, rental: GpuPrice | None) -> tuple[Message, ...]:
+    rented = () if rental is None else _rental_warnings(rental)
+    return (*_unused_keys(path, owned), *_age_warnings(owned), *rented)
 
 
 def _age_warnings(owned: Owned) -> tuple[Message, ...]:

@@ -112,7 +112,7 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: 
     until, ended = file.day("valid_until"), _ended(file, as_of)
     gap = Gap.of("quote.ended", until=str(until)) if ended else stale_rate_gap([rate], as_of)
     usd, amount = price * rate.usd_per_unit, converted(price, rate)
-    listed = None if file.get(ON_DEMAND) is None else file.amount(ON_DEMAND)
+    listed = None if file.get(ON_DEMAND) is None else _plausible(file, ON_DEMAND, rate)
     basis = Message.of("quote.basis", vendor=vendor, commitment=commitment)
     what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
     if rate.currency != "USD":
@@ -142,8 +142,17 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: 
 
 
 def _price(file: TomlFile, commitment: str, rate: ExchangeRate) -> Decimal:
-    """Return the price in the currency of the offer, after checking in USD that it is plausible."""
-    price = file.amount("price_per_gpu_h")
+    """Return the price in the currency of the offer, after checking that it is plausible."""
+    price = _plausible(file, "price_per_gpu_h", rate)
+    on_demand = file.amount(ON_DEMAND, price)
+    if commitment == "spot" and price > on_demand:
+        raise file.fail("price_per_gpu_h", f"the spot price {price} is above the on-demand price {on_demand}")
+    return price
+
+
+def _plausible(file: TomlFile, key: str, rate: ExchangeRate) -> Decimal:
+    """Return a price of a GPU-hour in the currency of the offer, after checking in USD that it is plausible."""
+    price = file.amount(key)
     usd = price * rate.usd_per_unit
     if not 0 < usd <= HIGHEST_PLAUSIBLE_PER_GPU_H:
         hint = "give the price of one GPU for one hour: not of a server, not in cents"
@@ -151,8 +160,5 @@ def _price(file: TomlFile, commitment: str, rate: ExchangeRate) -> Decimal:
         if rate.currency != "USD":
             expected += f", found {plain(usd):f} USD at {rate.usd_per_unit:f} USD per {rate.currency} of {rate.date}"
             hint += ", and an exchange rate in USD for one unit"
-        raise file.fail("price_per_gpu_h", expected, hint)
-    on_demand = file.amount(ON_DEMAND, price)
-    if commitment == "spot" and price > on_demand:
-        raise file.fail("price_per_gpu_h", f"the spot price {price} is above the on-demand price {on_demand}")
+        raise file.fail(key, expected, hint)
     return price

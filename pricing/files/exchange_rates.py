@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from decimal import Decimal
 
@@ -15,7 +14,6 @@ from pricing.base.money import read_currency
 
 RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
 
-_MAY_BE_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 LARGEST_USD_PER_UNIT = Decimal(10_000)
 """Upper limit of a rate: the most valuable unit of a currency is worth a few USD, the least some millionths."""
 
@@ -37,11 +35,19 @@ def load_rates() -> tuple[ExchangeRate, ...]:
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: a column is missing or a cell is invalid for its column.
+        InputFileError: a column is missing, a cell is invalid for its column, or two lines state different rates of a
+            currency on one day.
     """
     if not has_data_dir():
         return ()
-    return tuple(_rate(row) for row in user_rows(data_dir() / "exchange_rates.csv", RATE_COLUMNS))
+    rates: dict[tuple[str, date], tuple[ExchangeRate, int | None]] = {}
+    for row in user_rows(data_dir() / "exchange_rates.csv", RATE_COLUMNS):
+        rate = _rate(row)
+        first, line = rates.setdefault((rate.currency, rate.date), (rate, row.line))
+        if first.usd_per_unit != rate.usd_per_unit:
+            same = f"{first.usd_per_unit:f} as in line {line}, for the same currency and day"
+            raise row.fail("usd_per_unit", same)
+    return tuple(rate for rate, _ in rates.values())
 
 
 def _rate(row: Row) -> ExchangeRate:
@@ -54,12 +60,6 @@ def _rate(row: Row) -> ExchangeRate:
 
 
 def _usd_per_unit(row: Row) -> Decimal:
-    """Read a rate, whose comma is a decimal mark as in the price book.
-
-    A comma before three digits is refused, since `1,100` may mean thousands.
-    """
-    if _MAY_BE_THOUSANDS.fullmatch(row.cell("usd_per_unit")):
-        raise row.fail("usd_per_unit", "a number with a point as decimal mark and none for thousands")
     rate = row.decimal("usd_per_unit", above_zero=True)
     if not 1 / LARGEST_USD_PER_UNIT**2 <= rate <= LARGEST_USD_PER_UNIT:
         raise row.fail("usd_per_unit", f"USD for one unit, at most {LARGEST_USD_PER_UNIT}")

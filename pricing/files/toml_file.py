@@ -191,7 +191,7 @@ def _figure(value: Any) -> Decimal | None:
 
 def _unquoted(key: str, value: Any) -> str | None:
     """Return how to write a number that is wrongly in quotes; None where the value is not one."""
-    figure = parse_decimal(value) if isinstance(value, str) and "," not in value else None
+    figure = parse_decimal(value) if isinstance(value, str) else None
     if figure is None:
         return None
     return f"a number stands without quotes: {key.rsplit('.', 1)[-1]} = {figure:f}"

@@ -53,6 +53,7 @@ def _standing_in(gpu: str, price: GpuPrice) -> GpuPrice:
         like=price.gpu,
         basis=Message.of("price.basis.like", like=price.gpu, gpu=gpu, basis=price.basis),
         evidence=tuple(_assumed(row, gpu, price.gpu) for row in price.evidence),
+        machine_gpus=1,
     )
 
 

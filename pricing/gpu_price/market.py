@@ -103,6 +103,7 @@ def provider_price(vote: Vote, query: PriceQuery) -> GpuPrice:
         region=query.region,
         stale=gap is not None,
         warnings=_date_warnings((vote,), query.as_of),
+        machine_gpus=vote.machine_gpus,
     )
 
 

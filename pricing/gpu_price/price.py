@@ -13,7 +13,7 @@ from pricing.book.conversion import later_rates
 from pricing.book.current import implausible, is_historic, votes
 from pricing.book.reading import load_book
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
-from pricing.files.exchange_rates import ExchangeRate, load_rates
+from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
 from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
 from pricing.gpu_price.like import nearest_priced
 from pricing.gpu_price.market import market_price, provider_price
@@ -124,7 +124,11 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
         return _too_dear_alone(dear, query) if dear else _no_rate(rows, query)
     single = query.provider is not None or (query.region and len(ballot) == 1)
     price = provider_price(ballot[0], query) if single else market_price(rates, ballot, query)
-    left_out = (*_left_out(book, query), *later_rates({row.currency for row in rows}, rates, query.as_of))
+    left_out = (
+        *_left_out(book, query),
+        *_without_rate(rows, rates, query),
+        *later_rates({row.currency for row in rows}, rates, query.as_of),
+    )
     if query.commitment in RESERVED:
         price = replace(price, list_usd_per_gpu_h=_on_demand_usd(book, rates, query))
     warned = tuple(Message.of("price.warning.implausible", gpu=query.gpu, rows=dear) for _ in dear[:1])
@@ -165,6 +169,17 @@ def _left_out(book: PriceBook, query: PriceQuery) -> tuple[Message, ...]:
         return ()
     newest = max(row.date_earliest for row in later)
     return (Message.of("price.warning.later_rows", count=len(later), as_of=str(query.as_of), newest=str(newest)),)
+
+
+def _without_rate(
+    rows: tuple[PriceRow, ...], rates: tuple[ExchangeRate, ...], query: PriceQuery
+) -> tuple[Message, ...]:
+    """Warn of rows in a currency without an exchange rate, beside rows that have one."""
+    currencies = sorted({row.currency for row in rows if usd_rate(row.currency, query.as_of, rates) is None})
+    if not currencies:
+        return ()
+    values = {"gpu": query.gpu, "currencies": listed(currencies), "as_of": str(query.as_of)}
+    return (Message.of("price.warning.no_rate", **values),)
 
 
 def _missing(book: PriceBook, query: PriceQuery) -> GpuPrice:

@@ -18,7 +18,7 @@ from planner.csv_table import separator_of
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.lazy import dataclass
-from planner.rows import LARGEST_AMOUNT, parse_decimal
+from planner.rows import LARGEST_AMOUNT, may_be_thousands, parse_decimal
 from planner.text import one_line, shortened
 from planner.units import today
 from pricing.base.listing import listed
@@ -192,7 +192,7 @@ def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[
         values = {cell: read(cell) for cell in frame[column].unique()}
         columns[column] = [values[cell] for cell in frame[column]]
         wrong = {
-            cell: f"{column}: {expected}, found `{shortened(cell)}`{_candidates(cell) if column == 'gpu' else ''}"
+            cell: f"{column}: {expected}, found `{shortened(cell)}`{_remark(column, price, cell)}"
             for cell, value in values.items()
             if value is None
         }
@@ -249,6 +249,15 @@ def _gpu(cell: str) -> str | None:
         return find_gpu(cell).id
     except UsageError:
         return None
+
+
+def _remark(column: str, price: str, cell: str) -> str:
+    """Return what to append to the error in a cell; empty where nothing more is known."""
+    if column == "gpu":
+        return _candidates(cell)
+    if column == price and may_be_thousands(cell):
+        return ": write it with a point as decimal mark and none for thousands"
+    return ""
 
 
 def _candidates(cell: str) -> str:

@@ -53,10 +53,16 @@ class Base:
     cost_usd: tuple[float, float, float] | None
     rental_usd: float
     """Part of the middle cost that is GPU-hours times price."""
+    idle_usd: float = 0.0
+    """Part of `rental_usd` that follows electricity: for own machines, that of hours without work and the staff's share
+    of all of it."""
     electricity_usd: float = 0.0
     """Part of the middle cost that is electricity, including that of work besides the run."""
     share_usd: float = 0.0
-    """Part of the middle cost that is a share of the GPU line: network, experiments, failed work."""
+    """Part of the middle cost that is a share of the GPU line without being GPU-hours: the network."""
+    work_usd: float = 0.0
+    """Part of the middle cost that is GPU-hours of work besides the run: experiments, failed work. These hours count
+    against the minimum of an offer, like those of the run."""
     hourly_usd: float = 0.0
     """Part of the middle cost that is hours at separate prices: CPU machines, storage during the run."""
     fixed_usd: float = 0.0
@@ -163,10 +169,16 @@ def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, f
         hours: ratio to the plan's hours at mid.
     """
     price = knobs.price / plan.price if plan.price else 1.0
-    power = hours * (knobs.pue / plan.pue) * knobs.electricity
+    pue = knobs.pue / plan.pue
+    power = hours * pue * knobs.electricity
     rental = base.gpu_hours[1] * knobs.price if base.cost_usd is None else base.rental_usd
-    gpus = max(base.term_usd, rental * base.held_ratio * hours) + base.share_usd * hours
-    billed = base.electricity_usd / plan.electricity if plan.electricity else base.energy_mwh[1] * KWH_PER_MWH
+    used = (rental + base.work_usd) * hours
+    gpus = max(base.term_usd, rental * base.held_ratio * hours, used) + base.share_usd * hours
+    billed = base.energy_mwh[1] * KWH_PER_MWH
+    if plan.electricity and base.cost_usd is not None:
+        billed = base.electricity_usd / plan.electricity
+        if base.idle_usd:
+            price *= 1.0 + base.idle_usd / rental * (pue * knobs.electricity / plan.electricity - 1.0)
     return gpus * price, billed * power + base.hourly_usd * hours + base.fixed_usd
 
 
@@ -192,12 +204,13 @@ def _usd(plan: Doc, *ids: str) -> float:
     return sum(float(line["usd"]["mid"]) for line in _lines(plan, *ids))
 
 
-def base_of(plan: Doc, quote: Doc | None = None) -> Base:
+def base_of(plan: Doc, quote: Doc | None = None, owned: Doc | None = None) -> Base:
     """Return the starting figures of a plan that fits.
 
     Args:
         plan: a plan of the document.
         quote: the row of `money.quotes` by which the plan is billed.
+        owned: the row of `money.owned` for the plan's GPU.
     """
     cost = _ends(plan[COST]) if plan[COST] and plan[COST]["mid"] > 0 else None
     rental, power, work = _usd(plan, *GPU_LINES), _usd(plan, "electricity"), _usd(plan, *WORK_LINES)
@@ -209,7 +222,7 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
     once = [line for line in plan["cost_lines"] if line["id"] not in GROWING_LINES]
     fixed = sum(float(line["usd"]["mid"]) for line in once) + after
     powered = work * power / (rental + power) if power else 0.0
-    term, held = _minimum(plan, rental, quote)
+    term, held = _minimum(plan, rental, work - powered, quote)
     return Base(
         precision=plan["precision"],
         gpu_hours=_ends(plan["gpu_hours"]),
@@ -218,8 +231,10 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
         carbon_t=_ends(plan[CARBON]),
         cost_usd=cost if rental + power + work + hourly + fixed > 0 else None,
         rental_usd=rental,
+        idle_usd=_idle_usd(plan, owned) if cost else 0.0,
         electricity_usd=power + powered,
-        share_usd=_usd(plan, "network") + work - powered,
+        share_usd=_usd(plan, "network"),
+        work_usd=work - powered,
         hourly_usd=hourly,
         fixed_usd=fixed,
         term_usd=term,
@@ -227,13 +242,23 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
     )
 
 
-def _minimum(plan: Doc, rental_usd: float, quote: Doc | None) -> tuple[float, float]:
+def _idle_usd(plan: Doc, owned: Doc | None) -> float:
+    """Return the part of the line of own machines that follows electricity; see `Base.idle_usd`."""
+    parts = [part for line in _lines(plan, "gpu_owned") for part in line["children"]]
+    idle = sum(float(part["usd"]["mid"]) for part in parts if part["id"] == "owned_electricity")
+    items = (owned or {}).get("items_usd_per_gpu_h") or {}
+    staff, power = (float(items.get(name, 0.0)) for name in ("staff", "electricity"))
+    others = sum(items.values()) - staff
+    return idle + (power * staff / others * float(plan["gpu_hours"]["mid"]) if parts and others > 0 else 0.0)
+
+
+def _minimum(plan: Doc, rental_usd: float, work_usd: float, quote: Doc | None) -> tuple[float, float]:
     """Return an offer's minimum GPU bill and the ratio of billed GPUs; without known terms as the bill implies."""
     lines = _lines(plan, *GPU_LINES)
     price = _unit_price(lines[0]) if lines else None
     if quote is None or "minimum_gpus" not in quote or price is None:
         unused = _usd(plan, "minimum_term")
-        return (rental_usd + unused if unused else 0.0), 1.0
+        return (rental_usd + work_usd + unused if unused else 0.0), 1.0
     gpus = max(plan["gpus"], quote["minimum_gpus"])
     return gpus * quote["minimum_term_days"] * HOURS_PER_DAY * price, gpus / plan["gpus"]
 
@@ -306,8 +331,11 @@ def sliders(knobs: Knobs, words: Words, amount: str = "tokens") -> tuple[Slider,
     return tuple(built)
 
 
-def _at_least(plan: Doc) -> bool:
-    return bool(plan[COST] and plan[COST].get("at_least"))
+def _at_least(facts: Facts, plan: Doc) -> bool:
+    """Return whether a plan's cost is a lower bound; without a cost, whether costs beyond the GPUs are not in it."""
+    if plan[COST] is None:
+        return facts.given("beside") is not None
+    return bool(plan[COST].get("at_least"))
 
 
 def _differing_knobs(own: Knobs, shared: Knobs) -> dict[str, Any] | None:
@@ -349,14 +377,20 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "plain",
         facts.amount_quantity,
     )
-    quotes = {row["gpu"]: row for row in (facts.doc.get("money") or {}).get("quotes") or ()}
+    quotes, owned = (
+        {row["gpu"]: row for row in (facts.doc.get("money") or {}).get(name) or ()} for name in ("quotes", "owned")
+    )
     own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
     data = {
         "asked": facts.asked,
         "gpu": answer["gpu"],
         "knobs": asdict(knobs),
         "plans": [
-            _stated(base_of(plan, quotes.get(plan["gpu"])), _differing_knobs(plan_knobs, knobs), _at_least(plan))
+            _stated(
+                base_of(plan, quotes.get(plan["gpu"]), owned.get(plan["gpu"])),
+                _differing_knobs(plan_knobs, knobs),
+                _at_least(facts, plan),
+            )
             for plan in plans
             if (plan_knobs := own[plan["precision"]])
         ],
@@ -367,7 +401,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "words": {
             key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")
         },
-        "at_least": _at_least(answer),
+        "at_least": _at_least(facts, answer),
     }
     drawn = sliders(knobs, words, facts.amount_quantity)
     # If power is free, the cost has no electricity part that could grow with its price; likewise unbilled GPUs.

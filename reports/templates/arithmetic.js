@@ -36,12 +36,15 @@ const write = (page, quantity, [low, mid, high], atLeast) => {
 // The closed form, as in reports/page/whatif.py.
 const times = (ends, factor) => ends.map((one) => one * factor);
 const bill = (base, plan, knobs, hours) => {
-  const { electricity_usd = 0, share_usd = 0, hourly_usd = 0, fixed_usd = 0, term_usd = 0, held_ratio = 1 } = base;
-  const price = plan.price ? knobs.price / plan.price : 1;
-  const power = hours * (knobs.pue / plan.pue) * knobs.electricity;
+  const { idle_usd = 0, electricity_usd = 0, share_usd = 0, work_usd = 0, hourly_usd = 0, fixed_usd = 0, term_usd = 0, held_ratio = 1 } = base;
+  const pue = knobs.pue / plan.pue, power = hours * pue * knobs.electricity;
   const rental = base.cost_usd ? base.rental_usd : base.gpu_hours[1] * knobs.price;
-  const gpus = Math.max(term_usd, rental * held_ratio * hours) + share_usd * hours;
-  const billed = plan.electricity ? electricity_usd / plan.electricity : 1000 * base.energy_mwh[1];
+  const used = (rental + work_usd) * hours;
+  const gpus = Math.max(term_usd, rental * held_ratio * hours, used) + share_usd * hours;
+  const metered = plan.electricity && base.cost_usd;
+  const billed = metered ? electricity_usd / plan.electricity : 1000 * base.energy_mwh[1];
+  const idle = metered && idle_usd ? 1 + idle_usd / rental * (pue * knobs.electricity / plan.electricity - 1) : 1;
+  const price = (plan.price ? knobs.price / plan.price : 1) * idle;
   return [gpus * price, billed * power + hourly_usd * hours + fixed_usd];
 };
 const outcome = (base, plan, knobs) => {

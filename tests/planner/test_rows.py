@@ -107,6 +107,10 @@ def test_decimals_are_exact_and_days_are_dates(tmp_path):
         ("1e-2", "0.01"),
         ("1,234.50", None),
         ("1,2,3", None),
+        ("1,100", None),  # 1.1 or 1100
+        (" 12,345 ", None),
+        ("0,123", "0.123"),
+        ("1,2345", "1.2345"),
         ("free", None),
         ("nan", None),
         ("inf", None),

@@ -26,7 +26,7 @@ from planner.files import read_bytes
 from planner.units import today
 from pricing.base.listing import listed
 from pricing.book.reading import load_book, read_book, refuse_bad_rows, user_book_path
-from pricing.book.rows import COLUMNS, MEND, PriceBook
+from pricing.book.rows import COLUMNS, MEND, PriceBook, PriceRow
 
 if TYPE_CHECKING:
     from pricing.book.check import PriceFinding
@@ -144,6 +144,18 @@ def import_file(
         print_document("prices-import", {"book": str(user_book_path()), **counts, "skipped": skipped})
         return
     note_counts(skipped, counts, str(file))
+    _warn_of_missing_rates(done.added)
+
+
+def _warn_of_missing_rates(rows: Sequence[PriceRow]) -> None:
+    """Warn of new rows in a currency without an exchange rate, which no plan uses."""
+    from pricing.files.exchange_rates import load_rates, usd_rate
+
+    rates = load_rates()
+    without = sorted({row.currency for row in rows if usd_rate(row.currency, today(), rates) is None})
+    if without:
+        file = "`exchange_rates.csv` of your data folder"
+        warn(f"prices in {listed(without)} are not used: {file} has no rate on or before {today()}")
 
 
 def _rows_of_book(file: Path, *, skip_invalid: bool) -> Imported:

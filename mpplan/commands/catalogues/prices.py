@@ -196,6 +196,8 @@ def add(
         raise UsageError(error.message, hint="see `mpplan prices add --help`") from error
     own = load_book(row.gpu)
     warn_of_bad_rows(own)
+    same = [other for other in own.rows if other.offer == row.offer]
+    _refuse_conflicts(tuple(other for other in same if other.price_per_gpu_h != row.price_per_gpu_h))
     book = own.plus([row])
     findings = [finding for finding in check_book(book, load_rates(), today()) if finding.row_id == "new"]
     for finding in findings:

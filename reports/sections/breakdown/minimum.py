@@ -8,12 +8,10 @@ from reports.view import Cell
 
 LINE = "minimum_term"
 """Id of the bill's line for these hours."""
-WORK = ("failed_work", "experiments")
-"""Ids of the lines with GPU-hours besides the run."""
 WORTH_TELLING = 0.01
 """Minimum share of the cost; a smaller one changes no decision."""
 SAME_COST_RATIO = 0.005
-"""Two bills count as equal if the higher one exceeds the other by less than this share."""
+"""Two bills count as equal if they differ by less than this share of the plan's."""
 
 
 def unused(facts: Facts, words: Words) -> Cell | None:
@@ -25,21 +23,15 @@ def unused(facts: Facts, words: Words) -> Cell | None:
     line = next((row for row in plan["cost_lines"] or () if row["id"] == LINE), None)
     if quote is None or line is None or line["usd"]["mid"] < WORTH_TELLING * plan[COST]["mid"]:
         return None
-    more = _sooner(plan, quote["minimum_gpus"], facts.curve)
-    text = words(
-        "brief.unused" if more is None else "brief.unused_sooner", least=_least(quote, words), gpus=more,
-        unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", plan[COST]["mid"]),
-    )  # fmt: skip
-    beside = _beside(plan, line["usd"]["mid"])
-    if beside > WORTH_TELLING * plan[COST]["mid"]:
-        text += " " + words("brief.unused_work", work=words.value("money", beside))
-    return Cell(text=text)
-
-
-def _beside(plan: Doc, unused_usd: float) -> float:
-    """Return the cost of failed work and experiments that could have used the unused paid hours."""
-    work = sum(row["usd"]["mid"] for row in plan["cost_lines"] or () if row["id"] in WORK)
-    return float(min(work, unused_usd))
+    more, cost = _sooner(plan, quote["minimum_gpus"], facts.curve), plan[COST]["mid"]
+    saved = 0.0 if more is None else cost - more[COST]["mid"]
+    key = "brief.unused" if more is None else "brief.unused_sooner"
+    return Cell(text=words(
+        "brief.unused_less" if saved > SAME_COST_RATIO * cost else key,
+        least=_least(quote, words), gpus=None if more is None else more["gpus"],
+        unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", cost),
+        saved=words.value("money", saved),
+    ))  # fmt: skip
 
 
 def _least(quote: Doc, words: Words) -> str:
@@ -49,8 +41,8 @@ def _least(quote: Doc, words: Words) -> str:
     return words(key, gpus=f"{gpus:,}", days=f"{days:g}")
 
 
-def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
-    """Return the planned GPU count within the offer's minimum that ends soonest at no higher cost; None without one."""
+def _sooner(plan: Doc, most: int, points: list[Doc]) -> Doc | None:
+    """Return the point within the offer's minimum that ends soonest at no higher cost; None without one."""
     cost = plan[COST]
     same = [
         point
@@ -59,5 +51,4 @@ def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
         and all(point[COST][end] <= cost[end] * (1.0 + SAME_COST_RATIO) for end in ("mid", "high"))
         and point[DURATION]["mid"] < plan[DURATION]["mid"]
     ]
-    soonest = min(same, key=lambda point: point[DURATION]["mid"], default=None)
-    return None if soonest is None else int(soonest["gpus"])
+    return min(same, key=lambda point: point[DURATION]["mid"], default=None)

@@ -163,7 +163,7 @@ TEXT: dict[str, str] = {
     "brief.mind": "Before you decide",
     "brief.unused": "The offer bills at least {least}: {unused} of the {cost} pay for hours that this plan does not use.",
     "brief.unused_sooner": "The offer bills at least {least}: {unused} of the {cost} pay for hours that this plan does not use; `--gpus {gpus}` costs the same and finishes sooner.",
-    "brief.unused_work": "Failed work and experiments are billed on top: done in those unused hours, they would cost up to {work} less.",
+    "brief.unused_less": "The offer bills at least {least}: {unused} of the {cost} pay for hours that this plan does not use; `--gpus {gpus}` costs about {saved} less and finishes sooner.",
     "brief.least_both": "{gpus} GPUs for {days} days",
     "brief.least_days": "{days} days",
     "brief.least_gpus": "{gpus} GPUs",

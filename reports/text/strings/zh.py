@@ -161,7 +161,7 @@ TEXT: dict[str, str] = {
     "brief.mind": "决定之前请看",
     "brief.unused": "该报价至少按 {least} 计费：{cost} 中有 {unused} 是本计划用不到的机时。",
     "brief.unused_sooner": "该报价至少按 {least} 计费：{cost} 中有 {unused} 是本计划用不到的机时；`--gpus {gpus}` 花费相同，结束更早。",
-    "brief.unused_work": "失败的工作与试验另行计费：若在这些机时内完成，最多可少花 {work}。",
+    "brief.unused_less": "该报价至少按 {least} 计费：{cost} 中有 {unused} 是本计划用不到的机时；`--gpus {gpus}` 约少花 {saved}，结束更早。",
     "brief.least_both": "{gpus} 张 GPU、{days} 天",
     "brief.least_days": "{days} 天",
     "brief.least_gpus": "{gpus} 张 GPU",

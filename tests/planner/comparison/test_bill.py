@@ -99,6 +99,23 @@ def test_what_is_paid_once_is_named_and_a_minimum_is_what_the_run_leaves_of_it()
     assert once_costs(None, Given(), None) == ()
 
 
+@pytest.mark.parametrize("power", [(), (POWER,)])
+def test_failed_work_and_experiments_leave_less_of_a_minimum(power):
+    base = 21_000.0 + sum(row["usd"]["mid"] for row in power)
+    lump = ends(0.0, 0.0, 0.0)
+    work = [
+        line(name, ratio * base, 1.0, "lump sum", lump) for name, ratio in (("failed_work", 0.1), ("experiments", 0.5))
+    ]
+    planned = billed(RENTAL, MINIMUM, *power, *work)
+
+    def left(gpu_hours: float) -> float:
+        return {cost.id: cost.usd for cost in once_costs(planned, Given(), gpu_hours)}.get("minimum_term", 0.0)
+
+    assert left(HOURS) == pytest.approx(42_000.0)
+    assert left(12_000.0) == pytest.approx((20_000 - 1.1 * 2_000) * 2.1)  # experiments precede the run
+    assert left(30_000.0) == 0.0
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_text_counts_a_fee_once_beside_what_the_hours_cost(lang):
     lines, _ = megatron_log([2.0] * 100, of=1000)

@@ -141,6 +141,50 @@ def test_gpus_of_a_minimum_beyond_the_term_widen_both_lines_by_their_part_of_the
     assert unused.high == pytest.approx(192 * 4900 * 2, rel=1e-6)
 
 
+WORK = OtherCosts(failed_ratio=0.25, experiments_ratio=0.75)
+
+
+def test_work_beside_the_run_takes_unused_hours_of_the_minimum_before_it_costs_more():
+    run = run_of(400.0, gpus=128)
+    total, lines = bill(run, quote=QUOTE, other_costs=WORK)
+    contract_h = 256 * 2160
+
+    assert by_id(lines) == {
+        "gpu_rental": 128 * 400 * 2.0,
+        "minimum_term": (contract_h - 2 * 128 * 400) * 2.0,  # as much work as the run itself
+        "setup_fee": 25_000.0,
+        "failed_work": 0.25 * 128 * 400 * 2.0,
+        "experiments": 0.75 * 128 * 400 * 2.0,
+    }
+    assert total.mid == bill(run, quote=QUOTE)[0].mid
+
+
+def test_work_beyond_the_minimum_costs_its_hours():
+    run = run_of(2000.0)
+    total, lines = bill(run, quote=QUOTE, other_costs=WORK)
+
+    assert "minimum_term" not in by_id(lines)
+    assert total.mid == 2 * 256 * 2000 * 2.0 + 25_000.0
+
+
+@pytest.mark.parametrize("gpus", [24, 128])
+def test_the_range_of_work_within_the_minimum_moves_no_total(gpus):
+    hours = np.exp(np.linspace(np.log(200.0), np.log(1000.0), 101))
+    total, lines = bill(run_of(hours, gpus=gpus), quote=QUOTE, other_costs=WORK)
+    contract_usd = 256 * 2160 * 2.0 + 25_000.0
+
+    assert (total.low, total.mid, total.high) == pytest.approx((contract_usd,) * 3, abs=0.05)
+    assert all(line.usd.low == pytest.approx(line.usd.high, abs=0.05) for line in lines)
+
+
+def test_of_work_within_the_minimum_electricity_alone_is_paid_on_top():
+    alone, _ = bill(apart(), usd_per_kwh=Estimate.exactly(0.08), quote=QUOTE)
+    total, lines = bill(apart(), usd_per_kwh=Estimate.exactly(0.08), quote=QUOTE, other_costs=WORK)
+
+    assert by_id(lines)["minimum_term"] == (256 * 2160 - 2 * 256_000) * 2.0
+    assert total.mid == pytest.approx(alone.mid + 20_000.0)
+
+
 def apart(hours=1000.0, kwh=250_000.0, usd=0.08):
     """A run whose electricity is paid apart."""
     return run_of(hours, energy=kilowatt_hours(np.array([kwh])), usd_per_kwh=np.array([usd]))
@@ -156,7 +200,7 @@ def test_electricity_is_a_line_only_where_it_is_paid_apart():
 @pytest.mark.parametrize("apart_too", [False, True])
 def test_every_line_without_lines_of_its_own_is_a_quantity_at_a_price_to_the_cent_and_totals_are_their_sums(apart_too):
     rng = np.random.default_rng(3)
-    run = replace(run_of(1000.0 / 3 * rng.lognormal(0.0, 0.2, 301)), usd_per_gpu_h=rng.lognormal(0.7, 0.3, 301))
+    run = replace(run_of(500.0 / 3 * rng.lognormal(0.0, 0.2, 301)), usd_per_gpu_h=rng.lognormal(0.7, 0.3, 301))
     usd_per_kwh = Estimate.exactly(0.0837) if apart_too else None
     if apart_too:
         energy = kilowatt_hours(np.full(301, 473_233.7521))

@@ -14,6 +14,7 @@ from planner.question.resolve import resolve
 from planner.records.flat import nest
 from pricing.answer.money_facts import money_facts, place_here
 from pricing.answer.priced import price_question
+from pricing.book.reading import shipped_book
 from pricing.exports import EXPORTS
 from pricing.exports.audit import audit
 from pricing.exports.bill_table import billed_plans
@@ -155,7 +156,7 @@ def test_an_offer_from_a_place_that_is_not_known_says_that_it_takes_an_average(a
     [
         ({"price": "2.2", "electricity": "0.3"}, ("gpu_rental", "electricity")),
         ({"own": "own.toml"}, ("gpu_owned", "electricity")),
-        ({"quote": "quote.toml", "beside": "beside.toml"}, ("gpu_rental", "minimum_term", "setup_fee")),
+        ({"quote": "quote.toml", "beside": "beside.toml"}, ("gpu_rental", "minimum_term", "setup_fee", "experiments")),
     ],
     ids=str,
 )
@@ -167,6 +168,9 @@ def test_a_place_is_compared_with_the_lines_of_the_bill_that_its_rent_replaces(a
 
     assert tuple(lines) == replaced
     assert place.usd_here == pytest.approx(sum(lines.values()))
+    work = 1.8 if "beside" in parts else 1.0  # experiments are rented there as well
+    per_gpu_h = place.usd / (plan.gpu_hours.mid * work)
+    assert any(float(row.price_per_gpu_h) == pytest.approx(per_gpu_h) for row in shipped_book().rows if row.gpu == H100)
 
 
 def test_a_place_that_is_cheaper_only_by_its_electricity_is_among_the_cheaper(answered):

@@ -50,6 +50,14 @@ def test_spot_above_on_demand_of_the_same_thing_is_an_error(today, row):
     assert findings(rows, today) == [("b", True, "the spot price 3 is above the on-demand price 2")]
 
 
+def test_two_prices_of_one_offer_on_one_day_are_an_error(today, row):
+    rows = [row("2.10", id="a"), row("2.1", id="b"), row("4.1", id="c"), row("4.1", id="d", region="x")]
+
+    assert findings(rows, today) == [
+        ("c", True, "4.1 USD, but row a has 2.10 for the same offer on the same days: remove one of the two")
+    ]
+
+
 def test_a_price_of_a_whole_server_stands_out(today, row):
     rows = [row(price, id=f"r{at}", provider=f"p{at}") for at, price in enumerate(("2.1", "2.5", "3.0", "27.52"))]
 

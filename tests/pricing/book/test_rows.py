@@ -127,6 +127,13 @@ def test_a_price_may_have_a_decimal_comma(book):
     assert book(book_with(price_per_gpu_h='"2,45"')).rows[0].price_per_gpu_h == Decimal("2.45")
 
 
+def test_a_price_whose_comma_may_separate_thousands_is_refused(book):
+    with pytest.raises(
+        InputFileError, match=r"mine.csv:2: price_per_gpu_h: expected a number with a point as decimal "
+    ):
+        book(book_with(price_per_gpu_h='"1,100"', currency="JPY"))
+
+
 def test_a_book_that_is_written_reads_back_the_same_but_for_line_ends_in_cells(book, row):
     rows = (row(id="a", notes='with "quotes", commas\nand lines'), row("3.1", id="b", commitment="spot", region="us"))
 

@@ -41,6 +41,8 @@ def test_a_full_file_is_read(beside):
         ("[hosts]\ncount = 8\n", "hosts.usd_per_h: expected a value, since hosts.count is stated"),
         ("[egress]\nusd_per_gb = 0.09\n", "egress.data: expected a value"),
         ("[storage]\ncheckpoints_kept = 3\n", "storage.usd_per_gb_month: expected a price"),
+        ("[storage]\nmonths_after = 12\n", "storage.usd_per_gb_month: expected a price, since storage.months_after"),
+        ("[storage]\nusd_per_gb_month = 0.02\n", "storage.data: expected a size, or storage.checkpoints_kept, since"),
         ("[failed]\nratio = -1\n", "failed.ratio: expected a number from 0 to 10"),
         ("[eggress]\nusd_per_gb = 1\n", "eggress.usd_per_gb: unknown key"),
     ],

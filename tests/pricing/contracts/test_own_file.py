@@ -178,3 +178,23 @@ def test_an_age_that_straight_line_depreciation_takes_no_notice_of_is_said(own, 
 @pytest.mark.parametrize("capital", ["life_years = 4", 'age_years = 6\nlife_years = 4\ndepreciation = "economic"'])
 def test_an_age_that_counts_is_not_warned_of(own, today, capital):
     assert owned_price(own(f"[capital]\n{capital}\n"), find_gpu(H100), site_facts(as_of=today)).price.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("housing.facility_usd_per_kw = 9000", '`housing.facility_usd_per_kw` in --own has no effect: it counts only '
+         'with `housing.kind = "own"`'),
+        ('housing = { kind = "own", facility_usd_per_kw = 9000, colocation_usd_per_kw_month = 99 }',
+         '`housing.colocation_usd_per_kw_month` in --own has no effect: it counts only with `housing.kind = '
+         '"colocation"`'),
+        ('capital = { depreciation = "economic", residual_ratio = 0.2 }', '`capital.residual_ratio` in --own has no '
+         'effect: it counts only with `capital.depreciation = "straight-line"`'),
+        ('housing = { kind = "own", facility_usd_per_kw = 9000 }', None),
+        ("capital.residual_ratio = 0.2", None),
+    ],
+)  # fmt: skip
+def test_a_stated_key_that_has_no_effect_is_named(own, today, text, told):
+    price = owned_price(own(f"{text}\n"), find_gpu(H100), site_facts(as_of=today)).price
+
+    assert [word(warning) for warning in price.warnings] == ([told] if told else [])

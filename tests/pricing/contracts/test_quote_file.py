@@ -141,6 +141,8 @@ def test_a_rate_from_after_the_day_is_left_out_and_named(offer):
         ("2026-12-31", '"soon"', "valid_until: expected a date"),
         ("vendor", "seller", "seller: unknown key"),
         ("25000", "-1", "setup_fee: expected an amount"),
+        ('"1y"', '"1y"\non_demand_price_per_gpu_h = 0', "on_demand_price_per_gpu_h: expected more than 0"),
+        ('"1y"', '"1y"\non_demand_price_per_gpu_h = 320', "on_demand_price_per_gpu_h: expected more than 0 and at"),
         ('commitment = "1y"', 'commitment = "spot"\non_demand_price_per_gpu_h = 2.0', "spot price 2.10 is above"),
         (
             'commitment = "1y"',

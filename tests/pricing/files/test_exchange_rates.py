@@ -18,7 +18,7 @@ def rates_of(data_home):
     """Writes the user's exchange rates and reads them."""
 
     def read(text):
-        data_home.mkdir(parents=True)
+        data_home.mkdir(parents=True, exist_ok=True)
         (data_home / "exchange_rates.csv").write_text(text, encoding="utf-8")
         return load_rates()
 
@@ -34,6 +34,10 @@ def test_the_newest_rate_on_or_before_the_day_is_used(rates_of):
     assert usd_rate("USD", date(2025, 1, 1), ()).usd_per_unit == 1
 
 
+def test_the_same_rate_twice_is_one_rate(rates_of):
+    assert rates_of(TEXT + "EUR,1.080,2026-01-01,other\n") == rates_of(TEXT)
+
+
 def test_no_rates_are_shipped():
     assert load_rates() == ()
 
@@ -46,6 +50,10 @@ def test_no_rates_are_shipped():
         ("EUR,1e400,2026-01-01,bank", "usd_per_unit: expected a decimal number above 0, found `1e400`"),
         ("EUR,nan,2026-01-01,bank", "usd_per_unit: expected a decimal number above 0, found `nan`"),
         ("EUR,1e9,2026-01-01,bank", "usd_per_unit: expected USD for one unit, at most 10000, found `1e9`"),
+        (
+            "EUR,1.3,2026-01-01,other",
+            "usd_per_unit: expected 1.08 as in line 2, for the same currency and day, found `1.3`",
+        ),
         ("EUR,1.1,yesterday,bank", "date: expected an ISO date such as 2026-08-28, found `yesterday`"),
     ],
 )

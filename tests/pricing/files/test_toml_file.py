@@ -48,6 +48,7 @@ def test_a_number_out_of_bounds_is_named_with_its_line(toml, value):
     ("value", "hint"),
     [
         ('"2.1"', "a number stands without quotes: fee = 2.1"),
+        ('"2,10"', "a number stands without quotes: fee = 2.10"),
         ('"5,000"', "docs/pricing.md lists the keys"),  # five, or five thousand
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -280,6 +281,22 @@ def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_
     assert word(old.gap.why) == "those of EUR (2026-08-01) are more than 90 days old on 2026-11-20"
 
 
+def test_rows_without_an_exchange_rate_are_left_out_beside_others_and_their_currencies_named(today, row):
+    rows = [row("9.00", id="d", provider="aws")]
+    rows += [row("1.90", id=code, provider=f"p-{code}", currency=code) for code in ("GBP", "EUR")]
+    asked = PriceQuery(gpu=H100, provider=None, region=None, commitment="on-demand", as_of=today)
+    rate = ExchangeRate(currency="GBP", usd_per_unit=Decimal("1.30"), date=today, source="bank")
+
+    def left_out(rates):
+        price = quote_from(PriceBook(rows=tuple(rows)), rates, asked)
+        return [word(warning) for warning in price.warnings if warning.key == "price.warning.no_rate"]
+
+    no_rate = "are left out: `exchange_rates.csv` of your data folder has no rate on or before 2026-11-20"
+    assert left_out(()) == [f"prices of {H100} in EUR, GBP {no_rate}"]
+    assert left_out((rate,)) == [f"prices of {H100} in EUR {no_rate}"]
+    assert left_out((rate, replace(rate, currency="EUR"))) == []
+
+
 def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):
     days = ("2026-10-01", "2026-11-21", "2027-01-05", "2026-12-01")  # the day of the question is 2026-11-20
     rows = tuple(row(f"{n}.00", id=f"t{n}", provider="aws", day=day) for n, day in enumerate(days, start=1))
@@ -316,3 +333,17 @@ def test_a_reserved_price_of_the_book_stands_beside_the_list_price_of_the_same_o
 def test_a_discounted_price_keeps_the_price_it_was_discounted_from(today):
     assert quote_gpu(H100, provider="aws", commitment="3y", as_of=today).list_usd_per_gpu_h == 6.88
     assert quote_gpu(H100, as_of=today).list_usd_per_gpu_h is None
+
+
+def test_a_provider_s_price_has_the_smallest_machine_that_is_rented_at_it(today, row):
+    sizes = {"a": ("2.00", 8), "b": ("2.00", 4), "c": ("2.10", 1)}
+    rows = [
+        row(usd, id=name, provider="aws", instance=name, gpus_per_instance=gpus) for name, (usd, gpus) in sizes.items()
+    ]
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+
+    assert quote_from(PriceBook(rows=tuple(rows)), (), asked).machine_gpus == 4
+    assert quote_from(PriceBook(rows=tuple(rows[:1])), (), asked).machine_gpus == 8
+    assert (
+        quote_from(PriceBook(rows=tuple(rows[:1])), (), replace(asked, provider=None)).machine_gpus == 1
+    )  # the market

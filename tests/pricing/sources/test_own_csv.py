@@ -43,6 +43,14 @@ def test_semicolons_decimal_commas_and_a_byte_order_mark_are_read(read):
     assert (imported.currency, imported.date_latest) == ("EUR", date(2026, 10, 1))
 
 
+@pytest.mark.parametrize("column", ["price_per_gpu_h", "price_per_instance_h"])
+def test_a_price_that_may_mean_thousands_is_not_guessed(read, column):
+    text = f"gpu;{column};gpus_per_instance;currency\nh100-sxm5-80gb;1,100;8;JPY\n"
+
+    with pytest.raises(InputFileError, match=rf"mine.csv:2: {column}: .* found `1,100`: write it with a point"):
+        read(text)
+
+
 def test_tabs_are_read(read):
     assert read("gpu\tprice_per_gpu_h\nl4\t0.5\n").rows[0].gpu == "l4"
 

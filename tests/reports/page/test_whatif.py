@@ -80,6 +80,23 @@ def test_hours_count_against_the_minimum_of_an_offer_before_they_cost_more():
     assert longer == pytest.approx((1.5e6, 1.7e6, 2e6))  # each end by its own hours
 
 
+def test_work_besides_the_run_counts_against_the_minimum_of_an_offer_too():
+    contract = replace(BASE, cost_usd=(1.2e6, 1.2e6, 1.2e6), hourly_usd=0, term_usd=1.2e6, work_usd=150_000)
+
+    more = outcome(contract, PLAN, replace(PLAN, tokens=1.5e12)).cost_usd
+    assert more == pytest.approx((1.2e6, 1.2e6, 1e6 * 1.5 / 1.4 * 400 / 340))  # only the high end leaves the minimum
+    longer = outcome(contract, PLAN, replace(PLAN, runs=2)).cost_usd
+    assert longer is not None
+    assert longer[1] == pytest.approx(2 * (850_000 + 150_000))
+
+
+def test_a_copy_without_terms_takes_a_minimum_from_all_hours_of_the_bill(asked):
+    answer = Facts(asked(quote="quote", beside=True)).answer
+    assert answer is not None
+
+    assert base_of(answer, {"gpu": H100}).term_usd == pytest.approx(256 * 90 * 24 * 2.1)
+
+
 def test_more_runs_cost_more_but_each_takes_as_long():
     three = outcome(BASE, PLAN, replace(PLAN, runs=3))
 
@@ -189,6 +206,11 @@ price_per_gpu_h = 2.10
 minimum_term = "4d"
 minimum_gpus = 96
 ''',
+    "size": f'''vendor = "Acme Cloud"
+gpu = "{H100}"
+price_per_gpu_h = 2.10
+minimum_gpus = 256
+''',
     "beside": """[storage]
 usd_per_gb_month = 0.023
 checkpoints_kept = 5
@@ -238,7 +260,10 @@ def asked(tmp_path):
         {"quote": "short"},
         {"price": "2.1", "beside": True},
         {"price": "2.1", "beside": True, "electricity": "0.3"},
+        {"quote": "quote", "beside": True},
         {"quote": "short", "beside": True},
+        {"quote": "size", "beside": True},
+        {"quote": "short", "beside": True, "electricity": "0.3"},
     ],
     ids=str,
 )
@@ -264,6 +289,7 @@ def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
         ({"price": "2.1"}, {"electricity": 0.3}),
         ({}, {"price": 4.2, "electricity": 0.3}),
         ({"gpu": "mi300x-192gb"}, {"price": 2.5}),
+        ({"gpu": "mi300x-192gb", "electricity": "0.1"}, {"price": 2.5}),
     ],
     ids=str,
 )
@@ -287,6 +313,28 @@ def test_electricity_is_added_to_a_wide_range_of_prices_and_does_not_widen_it(as
 
     assert answer["cost_usd"]["high"] > 3 * answer["cost_usd"]["mid"]
     assert page["cost_usd"] == pytest.approx([answer["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.04)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("move", [{"electricity": 0.3}, {"pue": 1.6}, {"electricity": 0.2, "pue": 1.1}], ids=str)
+def test_own_machines_cost_what_mpplan_says_at_another_price_of_electricity(asked, tmp_path, move, beside):
+    (tmp_path / "own.toml").write_text("use.utilisation_ratio = 0.4\n", encoding="utf-8")
+    own = {"own": str(tmp_path / "own.toml"), "electricity": "0.1", "pue": "1.25", "beside": beside}
+    data, _ = page_data(Facts(asked(**own)), words_for("en"))
+    answer = Facts(asked(**(own | {name: str(value) for name, value in move.items()}))).answer
+    assert answer is not None
+    base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
+    (page,) = in_node([[base, data["knobs"], data["knobs"] | move]], "outcome(one[0], one[1], one[2])")
+
+    assert page["cost_usd"][1] == pytest.approx(answer["cost_usd"]["mid"], rel=1e-5)
+
+
+def test_a_price_for_an_unpriced_gpu_leaves_out_costs_beside_it_and_says_so(asked):
+    for beside in (True, False):
+        data, _ = page_data(Facts(asked(gpu="mi300x-192gb", beside=beside)), words_for("en"))
+
+        assert data["at_least"] is beside
+        assert {plan.get("at_least", False) for plan in data["plans"]} == {beside}
 
 
 def test_a_copy_without_the_terms_of_an_offer_takes_its_minimum_from_the_bill(asked):
@@ -317,8 +365,10 @@ bases = st.builds(
     carbon_t=ends,
     cost_usd=st.none() | ends,
     rental_usd=positive,
+    idle_usd=st.just(0.0) | positive,
     electricity_usd=st.just(0.0) | positive,
     share_usd=st.just(0.0) | positive,
+    work_usd=st.just(0.0) | positive,
     hourly_usd=st.just(0.0) | positive,
     fixed_usd=st.just(0.0) | positive,
     term_usd=st.just(0.0) | positive,

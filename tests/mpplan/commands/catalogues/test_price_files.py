@@ -60,6 +60,15 @@ def test_a_price_book_with_a_row_of_a_day_that_has_not_come_is_refused_unless_su
     assert "left out 1: rows dated after today" in left.err
 
 
+def test_an_import_in_a_currency_without_a_rate_says_that_no_plan_uses_it(run, tmp_path):
+    own = tmp_path / "own.csv"
+    own.write_text("gpu,price_per_gpu_h,currency\nh100-sxm5-80gb,9,USD\nh200-sxm-141gb,2,GBP\n", encoding="utf-8")
+
+    told = run("prices", "import", str(own), "--provider", "acme").err
+    assert "2 rows added" in told
+    assert "prices in GBP are not used: `exchange_rates.csv` of your data folder has no rate on or before" in told
+
+
 def test_one_row_is_spoken_of_as_one(run, tmp_path):
     added(run)
     own = tmp_path / "own.csv"

@@ -15,12 +15,18 @@ from tests.reports.sections.breakdown.test_money import ends, line
 
 
 def told(
-    *, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: float = 90.0, lang: str = "en", work: float = 0.0
+    *,
+    of: float = 800e3,
+    cost: float = 900e3,
+    gpus: int = 2048,
+    days: float = 90.0,
+    lang: str = "en",
+    ratio: float = 1.0,
 ) -> str:
-    """What is said of a plan on 512 GPUs whose curve costs as much at 1,024 and more at 2,048."""
+    """What is said of a plan on 512 GPUs whose curve costs as much at 1,024, or a ratio of it, and more at 2,048."""
     document: dict[str, Any] = sample.targets_document()
     document["plans"][-1] |= {
-        "cost_lines": [line("minimum_term", of), line("failed_work", 0.25 * work), line("experiments", 0.75 * work)],
+        "cost_lines": [line("minimum_term", of)],
         "cost_usd": ends(cost),
     }
     document["money"] = {
@@ -31,7 +37,7 @@ def told(
         ],
     }  # fmt: skip
     for point in document["curve"]:
-        point["cost_usd"] = ends(cost if point["gpus"] < 2048 else 1.2 * cost)
+        point["cost_usd"] = ends(ratio * cost if point["gpus"] < 2048 else 1.2 * cost)
     cell = unused(Facts(checked(document)), words_for(lang))
     return "" if cell is None else cell.text
 
@@ -57,15 +63,11 @@ def test_the_minimum_is_what_the_offer_has(gpus, days, least):
     assert least in told(gpus=gpus, days=days)
 
 
+def test_a_count_that_costs_less_is_not_said_to_cost_the_same():
+    assert told(ratio=0.66).endswith("`--gpus 1024` costs about $306,000 less and finishes sooner.")
+    assert told(ratio=0.996).endswith("`--gpus 1024` costs the same and finishes sooner.")
+    assert "约少花 30.6 万美元" in told(ratio=0.66, lang="zh")
+
+
 def test_little_is_not_worth_telling():
     assert told(of=8e3) == ""
-
-
-def test_work_that_is_billed_beside_unused_hours_is_told_up_to_what_they_hold():
-    assert told(work=200e3).endswith(
-        " Failed work and experiments are billed on top: done in those unused hours, they would cost up to $200,000 "
-        "less."
-    )
-    assert "up to $800,000 less" in told(work=2e6)
-    assert "Failed work" not in told(work=5e3)
-    assert "最多可少花" in told(work=200e3, lang="zh")
