@@ -43,10 +43,12 @@ PUBLIC_VALUES = frozenset({
     "stack", "amount", "rate",
     "arch", "as_of", "collective", "columns", "command", "commitment", "compute", "currencies", "currency", "date",
     "depreciation", "first", "flag", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label", "lacking",
-    "learned_on", "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",
+    "key", "learned_on", "like", "method", "methods", "newest", "other", "passes", "precision", "scaler", "until",
+    "value", "word",
 })  # fmt: skip
 """Message values whose text is public. `value` and `input` belong to one of `PUBLIC_INPUTS`; `method` is a name from
-`methods.csv`, `columns` are columns of a file of runs, and `passes` is `6N` or similar."""
+`methods.csv`, `columns` are columns of a file of runs, `passes` is `6N` or similar; `key`, `other` and `word` are names
+and words of `own.toml`."""
 
 PRIVATE_VALUES = frozenset({
     "device", "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers",

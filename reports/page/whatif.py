@@ -145,13 +145,8 @@ def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, f
 def _end(base: Base, plan: Knobs, knobs: Knobs, usd: float, end: float, hours: float) -> float:
     """Return one end of the cost at the plan's price.
 
-    Args:
-        base: the plan's starting figures.
-        plan: the knobs at which it was made.
-        knobs: the knobs to evaluate.
-        usd: this end of the plan's cost.
-        end: this end of the plan's hours, relative to mid.
-        hours: ratio of the hours at the knobs to the plan's.
+    `usd` and `end` are this end of the plan's cost and of its hours relative to mid; `hours` is the ratio of the hours
+    at the knobs to the plan's.
     """
     (gpus, others), (moved, beside) = _bill(base, plan, plan, end), _bill(base, plan, knobs, end * hours)
     if usd > others and gpus:
@@ -160,16 +155,11 @@ def _end(base: Base, plan: Knobs, knobs: Knobs, usd: float, end: float, hours: f
 
 
 def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float]:
-    """Return the cost of the GPUs and of all else at other knobs and hours, as the lines in `planner/costs/bill.py`.
+    """Return the cost of the GPUs and of all else at other knobs, as the lines in `planner/costs/bill.py`.
 
-    Args:
-        base: the plan's starting figures.
-        plan: the knobs at which it was made.
-        knobs: the knobs to evaluate.
-        hours: ratio to the plan's hours at mid.
+    `hours` is the ratio to the plan's hours at mid.
     """
-    price = knobs.price / plan.price if plan.price else 1.0
-    pue = knobs.pue / plan.pue
+    price, pue = knobs.price / plan.price if plan.price else 1.0, knobs.pue / plan.pue
     power = hours * pue * knobs.electricity
     rental = base.gpu_hours[1] * knobs.price if base.cost_usd is None else base.rental_usd
     used = (rental + base.work_usd) * hours

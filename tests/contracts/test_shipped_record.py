@@ -125,8 +125,8 @@ def test_a_plan_takes_the_record_of_an_h100_only_where_it_is_named(
     ("policy", "term", "within"),
     [
         ("bf16", "linear_flop_per_s", 0.05),
-        ("fp8", "linear_flop_per_s", 0.12),
-        ("bf16", "attention_flop_per_s", 0.09),
+        ("fp8", "linear_flop_per_s", 0.13),
+        ("bf16", "attention_flop_per_s", 0.10),
         ("fp8", "attention_flop_per_s", 0.03),
     ],
 )

@@ -222,7 +222,7 @@ NUMBERS = {
     "published",
     "cp", "dp", "ep", "experts", "head_dim", "heads", "hidden", "kv_heads", "layers", "layouts", "measured", "nodes",
     "able", "looked", "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count", "members", "counted",
-    "pixels", "most", "more", "digits", "near",
+    "pixels", "most", "more", "digits", "near", "before", "after", "machine", "terms",
 }  # fmt: skip
 
 
