@@ -40,6 +40,7 @@ def test_the_cheapest_gpu_is_cheaper_than_those_one_would_name():
     assert any(assumption.id == "gpu_auto" for assumption in answer.assumptions)
 
 
+@pytest.mark.long
 def test_the_cheapest_pair_is_as_cheap_as_the_cheapest_of_each_method():
     pair = settle(Ask(texts={**SMALL, "method": "auto", "gpu": "auto"}))
     costs = {}
@@ -56,6 +57,7 @@ def _item(name: str):
     return find_input(name)
 
 
+@pytest.mark.long
 def test_a_larger_budget_alone_never_ends_later_and_no_gpu_that_one_would_name_ends_sooner():
     asked = {"params": "7B", "precision": "bf16", "as_of": "2026-08-22"}
     ends = [fastest(**asked, gpu="auto", budget=budget) for budget in ("40k", "60k", "80k")]

@@ -148,6 +148,7 @@ def test_a_batch_is_at_least_a_micro_batch_on_each_rank_and_divides(batch, micro
     assert (why_uneven_batch(run) is not None) == uneven
 
 
+@pytest.mark.long
 def test_no_published_row_but_two_of_long_sequences_states_a_batch_that_cannot_be():
     runs = [parse_run(line.cells) for path in CORPUS for line in read_rows(path)]
     items = [item for item in prepare(runs) if isinstance(item, Prepared)]

@@ -206,6 +206,7 @@ def test_an_interruption_ends_every_rank_and_keeps_the_record(tmp_path: Path) ->
     assert processes_of(path) == []
 
 
+@pytest.mark.long
 def test_torchrun_itself_may_start_the_ranks(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "mpplan"]

@@ -189,6 +189,7 @@ def test_a_missing_file_is_a_usage_error(run):
     assert "cannot read `nowhere.csv`" in result.err
 
 
+@pytest.mark.long
 def test_tens_of_thousands_of_rows_of_few_configurations_are_answered(run, file):
     rows = [ROW | {"id": f"r{i}", "micro_batch": str(1 + i % 2), "value": str(6000 + i % 1000)} for i in range(30_000)]
     result = run("validate", file(*rows), "--quiet")

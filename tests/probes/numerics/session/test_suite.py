@@ -164,6 +164,7 @@ def test_a_task_that_fp32_does_not_train_either_says_nothing_of_fp16(tmp_path: P
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r.")] == []
 
 
+@pytest.mark.long
 def test_a_task_that_fp32_did_not_train_is_tried_anew_once_it_is_mended_beside_what_others_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
