@@ -65,7 +65,7 @@ class Gpu:
     notes: str = ""
 
     @property
-    def cycles_per_s(self) -> float:
+    def multiprocessor_cycles_per_s(self) -> float:
         """Cycles of all multiprocessors at the boost clock; from the memory bandwidth where a source lacks either."""
         if not self.sm_count or not self.boost_hz:
             return self.memory_bytes_per_s / TYPICAL_BYTES_PER_CYCLE

@@ -386,7 +386,7 @@ TERM_BUILDERS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "memory_bandwidth": _memory_term,
     "inside_node": _inside_node_term,
     "fp32_convolutions": _convolution_term,
-    "multiprocessors": lambda s, family, name: _term(s, family, name, s.gpu.cycles_per_s),
+    "multiprocessors": lambda s, family, name: _term(s, family, name, s.gpu.multiprocessor_cycles_per_s),
     "switch_reduction": _switch_reduction_term,
     "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s),
     "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
