@@ -62,6 +62,7 @@ def _gpu(row: Row) -> Gpu:
         l2_bytes=_scaled(row.opt_number("l2_mib", low=1, high=1024), MIB),
         sm_count=row.opt_integer("sm_count", low=10, high=1000),
         boost_hz=_scaled(row.opt_number("boost_mhz", low=500, high=5000), MEGA),
+        load_hz=_scaled(row.opt_number("load_mhz", low=500, high=5000), MEGA),
         tdp_w=row.number("tdp_w", low=30, high=5000),
         power_scope=row.choice("power_scope", ("board", "module")),
         nvlink_bytes_per_s=_scaled(row.opt_number("nvlink_gb_per_s_per_direction", low=20, high=10_000), GB),

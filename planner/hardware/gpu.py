@@ -30,6 +30,9 @@ class Gpu:
     l2_bytes: float | None
     sm_count: int | None
     boost_hz: float | None
+    """Clock of the datasheet, at which its peaks are stated."""
+    load_hz: float | None
+    """Clock observed under load; None where it does not exceed `boost_hz`, as on the parts made for servers."""
     tdp_w: float
     """Board power limit as sold (module power on Grace Hopper)."""
     power_scope: str
@@ -66,10 +69,21 @@ class Gpu:
 
     @property
     def multiprocessor_cycles_per_s(self) -> float:
-        """Cycles of all multiprocessors at the boost clock; from the memory bandwidth where a source lacks either."""
+        """Cycles of all multiprocessors under load; from the memory bandwidth where a source lacks clock or count."""
         if not self.sm_count or not self.boost_hz:
             return self.memory_bytes_per_s / TYPICAL_BYTES_PER_CYCLE
-        return self.sm_count * self.boost_hz
+        return self.sm_count * (self.load_hz or self.boost_hz)
+
+    @property
+    def reachable_flop_per_s(self) -> dict[str, float]:
+        """Peaks by compute type at the clock under load, which bound its kernels unless the power limit does.
+
+        The clock of boards for desktops rises above the datasheet's as long as power and temperature allow.
+        Utilisation (MFU) is relative to `peak_flop_per_s` all the same.
+        """
+        if not self.load_hz or not self.boost_hz:
+            return self.peak_flop_per_s
+        return {compute: peak * self.load_hz / self.boost_hz for compute, peak in self.peak_flop_per_s.items()}
 
     def supports(self, compute_type: str) -> bool:
         """Whether the hardware can run matrix products of this type (fp32, tf32, fp16, bf16, fp8, fp4)."""

@@ -39,17 +39,22 @@ class _Limits:
     gpu: str
     arch: str
     peak_flop_per_s: float
+    """Peak at the clock under load."""
     memory_bytes_per_s: float
     board_w: float | None
     """Board power limit; None if the stated limit is not the GPU's alone (a module that includes its CPU)."""
+    clock_ratio: float
+    """Clock under load over the datasheet's."""
 
 
 def _limits(gpu: Gpu, compute: str) -> _Limits | None:
-    peak = gpu.peak_flop_per_s.get(PEAK.get(compute, compute))
-    if peak is None:
+    kind = PEAK.get(compute, compute)
+    if kind not in gpu.peak_flop_per_s:
         return None
+    peak = gpu.reachable_flop_per_s[kind]
     return _Limits(
         gpu=gpu.id, arch=gpu.arch, peak_flop_per_s=peak, memory_bytes_per_s=gpu.memory_bytes_per_s,
+        clock_ratio=peak / gpu.peak_flop_per_s[kind],
         board_w=gpu.tdp_w if gpu.power_scope == "board" and gpu.tdp_w > 0 else None,
     )  # fmt: skip
 
@@ -145,9 +150,14 @@ def _most_gain(surface: Surface, measured: _Limits, compute: str) -> float:
 
 
 def _clock_gain(measured: _Limits, wanted: _Limits, law: PowerLaw) -> float:
-    """Clock that the power limit allows, relative to the measured GPU's, at the same energy per FLOP."""
+    """Clock that the power limit allows, relative to the measured GPU's, at the same energy per FLOP.
+
+    The energy is the same at the clocks of the datasheets; what a clock above them costs follows the law.
+    """
     if measured.board_w is None or wanted.board_w is None:
         return 1.0
     idle_w = law.idle_ratio * wanted.board_w
+    faster = wanted.clock_ratio / measured.clock_ratio
     spent_w = (1.0 - law.idle_ratio) * measured.board_w * wanted.peak_flop_per_s / measured.peak_flop_per_s
+    spent_w *= faster ** (law.clock_exponent - 1.0)
     return float(law.clock((wanted.board_w - idle_w) / spent_w))

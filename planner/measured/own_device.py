@@ -43,6 +43,7 @@ def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
         l2_bytes=last.device.l2_bytes,
         sm_count=last.device.sm_count or last.device.threads,
         boost_hz=None,
+        load_hz=None,
         power_scope="board",
         tdp_w=max((v.value for v in rates.power_w.values()), default=power.value if power else 0.0),
         nvlink_bytes_per_s=None,

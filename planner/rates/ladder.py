@@ -190,14 +190,14 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     over_reference = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
-    peak = gpu.peak_flop_per_s[compute]
+    peak = gpu.reachable_flop_per_s[compute]
     term = _term(setting, family, name, peak * over_reference, row=row)
     evidence = replace(
         term.evidence,
         id=f"rate:{compute}:{gpu.id}",
         kind=EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED,
-        what=f"{term.evidence.what}; peak {peak / TERA:g} TFLOP/s of {gpu.id}",
-        source=f"{row.origin}; the peak as in gpu:{gpu.id}",
+        what=f"{term.evidence.what}; peak {peak / TERA:.4g} TFLOP/s of {gpu.id}",
+        source=f"{row.origin}; the peak{' and the clock under load' if gpu.load_hz else ''} as in gpu:{gpu.id}",
         gpu=gpu.id,
     )
     ceiling = min(peak, gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak))
@@ -237,7 +237,7 @@ def _surface_term(
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if is_measured else TRANSFER_SD]))
     sustained_flop_per_s = large_flop_per_s(surface)
     fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
-    ceiling = min(setting.gpu.peak_flop_per_s[compute], sustained_flop_per_s * fastest)
+    ceiling = min(setting.gpu.reachable_flop_per_s[compute], sustained_flop_per_s * fastest)
     value = sustained_flop_per_s * float(np.prod([on.row.value**on.power for on in reached]))
     return Term(
         name=name, value=min(value, ceiling), own_sd=spread, rests_on=reached, ceiling=ceiling, family=family,
@@ -274,13 +274,13 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
     elif compute in ("fp32", "tf32"):
         term = _wide_attention_term(setting, family, name)
     else:
-        term = _term(setting, family, name, setting.gpu.peak_flop_per_s[compute])
+        term = _term(setting, family, name, setting.gpu.reachable_flop_per_s[compute])
     return at_clock(term, setting.cluster, setting.parameters, "power_attention")
 
 
 def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
     """Rate of 32-bit attention, with or without TF32: one kernel, which uses three TF32 products if that is faster."""
-    peaks, older = setting.gpu.peak_flop_per_s, setting.parameters.find("attention_generation_ratio")
+    peaks, older = setting.gpu.reachable_flop_per_s, setting.parameters.find("attention_generation_ratio")
     fp32_rate, tf32_rate = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
     term = _term(setting, family, name, max(fp32_rate, tf32_rate))
     if fp32_rate >= tf32_rate or not setting.architecture.asynchronous_units:
@@ -309,7 +309,7 @@ def _memory_term(setting: Setting, family: Family, name: str) -> Term:
 
 def _convolution_term(setting: Setting, family: Family, name: str) -> Term:
     """The rate of wide FP32 convolutions on CUDA cores."""
-    peaks, parameters = setting.gpu.peak_flop_per_s, setting.parameters
+    peaks, parameters = setting.gpu.reachable_flop_per_s, setting.parameters
     products = replace(setting, compute="fp32").row(parameters.families["matmul_efficiency"])
     ratio = parameters.find("image_conv_ratio", "fp32")
     peak = peaks.get("fp32", min(peaks.values()))  # unused on a GPU without FP32

@@ -73,7 +73,7 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
     if prepared.run.metric == "avg_gpu_power_w":
         return _above_limit(prepared, value)
     needed, compute = model_flop_per_s(prepared, value), recipe.policy.linear_compute
-    peak = gpu.peak_flop_per_s[compute]
+    peak = gpu.reachable_flop_per_s[compute]
     hardware_ratio = _recomputed_ratio(prepared)
     if needed is None or needed * hardware_ratio <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
         return None

@@ -47,8 +47,6 @@ TRANSFER_SD = 0.12
 """Standard deviation of a term's logarithm between this GPU and others: assumed."""
 BENCHMARK_OVERHEAD_S = 0.003
 """Host time between steps of a loop that loads no images and logs nothing: assumed."""
-OWN_CLOCK = "own_clock_ratio"
-"""Row of the priors that is not a term: this GPU's clock relative to its datasheet, which other GPUs do not share."""
 ITERATIONS = 12
 STEP = 1e-3
 """Step of the numerical derivatives, in the logarithm of a term."""
@@ -124,10 +122,10 @@ def recipe_of(channels_last: bool) -> Recipe:
     )  # fmt: skip
 
 
-def seconds(steps: Sequence[TimedStep], parameters: Parameters, clock_ratio: float) -> Floats:
-    """Return the planner's predictions for timed steps, `[step]`, on a GPU at this ratio to its datasheet clock."""
+def seconds(steps: Sequence[TimedStep], parameters: Parameters) -> Floats:
+    """Return the planner's predictions for timed steps, `[step]`."""
     cluster = make_cluster(find_gpu("rtx-3090"))
-    rates = {last: _rates(cluster, last, parameters, clock_ratio) for last in (True, False)}
+    rates = {last: _rates(cluster, last, parameters) for last in (True, False)}
     return np.array([
         float(np.ravel(image_step(
             step.network, recipe_of(step.channels_last), cluster, alone(step.batch), rates[step.channels_last]
@@ -136,12 +134,9 @@ def seconds(steps: Sequence[TimedStep], parameters: Parameters, clock_ratio: flo
     ])  # fmt: skip
 
 
-def _rates(cluster: Cluster, channels_last: bool, parameters: Parameters, clock_ratio: float) -> Rates:
+def _rates(cluster: Cluster, channels_last: bool, parameters: Parameters) -> Rates:
     rates = resolve_rates(cluster, recipe_of(channels_last), None, parameters).sample()
-    return rates.replaced(
-        image_step_overhead_s=BENCHMARK_OVERHEAD_S, linear_flop_per_s=rates.linear_flop_per_s * clock_ratio,
-        other_flop_per_s=rates.other_flop_per_s * clock_ratio,
-    )  # fmt: skip
+    return rates.replaced(image_step_overhead_s=BENCHMARK_OVERHEAD_S)
 
 
 @cache
@@ -155,9 +150,8 @@ def predicted(steps: Sequence[TimedStep], log_values: Floats) -> Floats:
     """Return the planner's predictions with these values of the fitted terms, `[step]`."""
     shipped = shipped_parameters()
     values = {prior.id: float(np.exp(x)) for prior, x in zip(priors(), log_values, strict=True)}
-    clock_ratio = values.pop(OWN_CLOCK)
     moved = shipped.replaced(replace(shipped.rows[name], value=value) for name, value in values.items())
-    return seconds(steps, moved, clock_ratio)
+    return seconds(steps, moved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,8 +240,6 @@ def main() -> int:
     steps = timed_steps()
     fitted = fit(steps)
     write(fitted)
-    names = [prior.id for prior in priors()]
-    sys.stdout.write(f"{OWN_CLOCK}: {np.exp(fitted.log_values[names.index(OWN_CLOCK)]):.3f}\n")
     sys.stdout.write(summary(errors_of(steps, fitted.log_values)) + "\n")
     return 0
 

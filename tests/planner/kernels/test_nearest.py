@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.evidence import EvidenceKind
@@ -55,3 +57,21 @@ def test_a_product_that_waits_for_memory_follows_the_bandwidth_of_the_relative()
 
     assert ratio == pytest.approx(2039 / 1555, rel=0.05)
     assert rescaled.spread > measured.spread
+
+
+@pytest.mark.parametrize(
+    ("limit_w", "gain"),
+    [
+        (1000.0, 1.10),  # with watts to spare, the rate follows the clock
+        (200.0, 1.00),  # a limit that lowers the clock anyway leaves no use for a higher one
+    ],
+)
+def test_products_follow_the_clock_under_load_where_the_power_limit_allows_it(limit_w, gain):
+    sold = find_gpu("rtx-4090")
+    assert sold.boost_hz is not None
+    slow, fast = (replace(sold, tdp_w=limit_w, load_hz=ratio * sold.boost_hz) for ratio in (1.0, 1.1))
+
+    surfaces = [nearest_surface("matmul", gpu, "bf16", LAW) for gpu in (slow, fast)]
+
+    rates = [large_flop_per_s(surface) for surface in surfaces if surface is not None]
+    assert rates[1] / rates[0] == pytest.approx(gain, abs=0.03)

@@ -37,7 +37,7 @@ def test_every_gpu_of_the_catalogue_has_all_rates_for_every_policy_it_supports(g
         values = {name: float(value) for name, value in vars(mid).items()}
         assert all(np.isfinite(value) and value >= 0 for value in values.values())
         assert all(values[name] > 0 for name in values if name.endswith(("_per_s", "_w")))
-        assert values["linear_flop_per_s"] <= gpu.peak_flop_per_s[policy.linear_compute]
+        assert values["linear_flop_per_s"] <= gpu.reachable_flop_per_s[policy.linear_compute]
         assert values["memory_bytes_per_s"] <= gpu.memory_bytes_per_s
         assert all(term.evidence.source for term in terms.terms.values())
 

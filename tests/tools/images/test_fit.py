@@ -3,7 +3,7 @@ import pytest
 
 from planner.rates.parameters import shipped_parameters
 from tools.images import fit
-from tools.images.fit import OWN_CLOCK, errors_of, family_of, predicted, priors, summary, timed_steps
+from tools.images.fit import errors_of, family_of, predicted, priors, summary, timed_steps
 
 SOME = [step for step in timed_steps() if step.model in ("resnet50", "vit_base_patch16_224", "efficientnet_b0")]
 
@@ -20,8 +20,8 @@ def test_every_prior_is_of_a_term_that_only_image_models_have():
     rows = shipped_parameters().rows
 
     for prior in priors():
-        assert prior.id == OWN_CLOCK or prior.id.startswith("image_")
-        assert prior.id == OWN_CLOCK or rows[prior.id].value > 0
+        assert prior.id.startswith("image_")
+        assert rows[prior.id].value > 0
 
 
 def test_both_orders_of_channels_of_some_800_models_teach():
@@ -33,7 +33,7 @@ def test_both_orders_of_channels_of_some_800_models_teach():
 
 def test_the_shipped_terms_are_where_the_fit_left_them():
     rows = shipped_parameters().rows
-    values = np.log([1.13 if prior.id == OWN_CLOCK else rows[prior.id].value for prior in priors()])
+    values = np.log([rows[prior.id].value for prior in priors()])
 
     assert float(np.median(np.abs(errors_of(timed_steps(), values)))) < 0.07
 
@@ -73,4 +73,4 @@ def test_only_the_fitted_rows_are_written_anew(monkeypatch, tmp_path):
         for old, new in zip(before.splitlines(), copy.read_text(encoding="utf-8").splitlines(), strict=True)
         if old != new
     }
-    assert changed == {prior.id for prior in priors() if prior.id != OWN_CLOCK}
+    assert changed == {prior.id for prior in priors()}
