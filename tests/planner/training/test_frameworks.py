@@ -22,6 +22,8 @@ from planner.training.recipe import ACT_CKPT
         ("HF transformers", "hf"),
         ("LLaMA-Factory", "hf"),
         ("axolotl", "hf"),
+        ("ms-swift 3.8", "hf"),
+        ("FlagScale", "primus"),
         ("MaxText (JAX)", "maxtext"),
         ("levanter", "maxtext"),
         ("Colossal-AI", "colossal"),
