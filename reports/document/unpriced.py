@@ -104,7 +104,7 @@ MESSAGES = frozenset({
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),
     *(f"warning.{name}" for name in (
-        "cap", "memory_risk", "memory_risk_tuning", "safe_way",
+        "cap", "memory_risk", "memory_risk_tuning", "safe_way", "assumed_lengths",
         "far_dearer_hours", "years", "years_capped", "own_record", "fleet_record",
         "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "record_untrusted",
         "record_part", "record_slower", "record_faster", "records_ahead", "record_other_cpu",
@@ -121,6 +121,7 @@ MESSAGES = frozenset({
     )),
     *(f"narrow.{name}" for name in (
         "probe", "network_between_nodes", "network_in_node", "run_on_two_nodes", "run_on_one_node", "own_runs",
+        "lengths",
     )),
     *(f"learned.{name}" for name in ("more", "less", "hidden_better", "hidden_worse", "surer")),
     *(f"error.{name}" for name in (

@@ -26,6 +26,7 @@ from planner.planning.ranges import Ranged
 from planner.planning.risk import MOST_RISK, risk_of
 from planner.planning.targets import SOONER_RATIO, Targets, digits_apart, targets_of
 from planner.question.question import Question
+from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
 
 LEAST_BELOW = 0.75
@@ -70,6 +71,7 @@ def warnings_of(
             Message.of("warning.positions", name=question.model.name, positions=positions, seq_len=question.seq_len)
         )
     warnings += _assumed_layers(question.model)
+    warnings += _assumed_lengths(question)
     warnings += _limits_as_sold(question)
     warnings += _unusual_checkpointing(question)
     warnings += [
@@ -110,6 +112,13 @@ def _assumed_layers(model: ModelShape) -> Iterator[Message]:
         yield Message.of("warning.assumed_kda")
     elif not linear.scans:
         yield Message.of("warning.assumed_convolutions")
+
+
+def _assumed_lengths(question: Question) -> Iterator[Message]:
+    """Warn that the length of the examples, which makes most of the range, is an assumption."""
+    if question.lengths_assumed:
+        row = shipped_parameters().find("example_length_ratio")
+        yield Message.of("warning.assumed_lengths", low=row.low, high=row.high)
 
 
 def _unusual_checkpointing(question: Question) -> Iterator[Message]:

@@ -228,6 +228,7 @@ TEMPLATES: dict[str, str] = {
     "warning.one_stack_over_nodes": "this run does not fit on one node of {gpus:gpu} with `{old}`, the default for fine-tuning, so all GPUs compared are planned with `{new}`; the others, when planned alone, use `{old}`",
     "warning.lean_loss": "this run does not fit on one node of {gpus:gpu} with the default loss of Hugging Face's software, which keeps all logits, so it is planned with `{new}`: train with Liger's kernels (`use_liger_kernel`), or give `{old}`",
     "warning.one_lean_loss": "this run does not fit on one node of {gpus:gpu} with the default loss of Hugging Face's software, which keeps all logits, so all GPUs compared are planned with `{new}`: train with Liger's kernels (`use_liger_kernel`); the others, when planned alone, use `{old}`",
+    "warning.assumed_lengths": "the length of your examples is not known, and time and cost are proportional to it: the ranges allow for {low:g} to {high:g} times the assumed mean; give `--lengths`",
     "warning.assumed_mamba_1": "the speed of the model's Mamba-1 layers is not known from any run: per byte, their scan is assumed to take as long as that of the Mamba-2 layers of published runs",
     "warning.assumed_kda": "the speed of the model's layers with Kimi Delta Attention is not known from any run: per byte, their scan is assumed to take as long as that of the Mamba-2 layers of published runs",
     "warning.assumed_convolutions": "the speed of the model's short convolutions is not known from any run: per byte, each of their operations is assumed to take as long as the activation of a feed-forward block",
@@ -316,6 +317,7 @@ TEMPLATES: dict[str, str] = {
     "narrow.network_in_node": "nccl-tests inside one node, then `--network-file`",
     "narrow.run_on_two_nodes": "a short run on two nodes",
     "narrow.run_on_one_node": "a short run of this model on one node",
+    "narrow.lengths": "the lengths of your data: `--lengths`",
     "narrow.own_runs": "one to three of your own runs: `mpplan calibrate`",
     # calibration by the user's runs
     "learned.more": "{label:driver}: {change_ratio:.0%} more than with most teams",

@@ -58,6 +58,24 @@ def test_layers_of_a_speed_that_no_run_shows_are_told(linear, key):
     assert {each for each in keys if each.startswith("warning.assumed")} == ({key} if key else set())
 
 
+@pytest.mark.parametrize(
+    ("asked", "warned"),
+    [
+        ({"examples": "50k"}, True),
+        ({"examples": "50k", "lengths": "700"}, False),
+        ({"tokens": "20M"}, False),
+    ],
+)
+def test_an_unknown_length_of_the_examples_is_told_with_what_the_ranges_allow_for(asked, warned):
+    question = make_question(model="llama-3.2-1b", method="lora", gpus="1", **asked)
+
+    prices = {cluster.gpu.id: price(cluster.gpu.id) for cluster in question.clusters}
+    warnings = warnings_of(question, prices, [], [], [])
+
+    told = [warning for warning in warnings if warning.key == "warning.assumed_lengths"]
+    assert [dict(warning.values) for warning in told] == ([{"low": 0.3, "high": 3.0}] if warned else [])
+
+
 @pytest.mark.parametrize(("gpus", "expected"), [(752, [640, 704, 736]), (96, []), (8, []), (4, [])])
 def test_rounder_numbers_of_nodes_below_the_one_given_are_looked_at(gpus, expected):
     case, fixed = case_of(params="8B", gpus=str(gpus)), FixedLayout()
