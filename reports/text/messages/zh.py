@@ -228,7 +228,7 @@ TEMPLATES: dict[str, str] = {
     "warning.one_stack_over_nodes": "用微调默认的 `{old}` 时，{gpus:gpu} 的一个节点容纳不下此次训练，因此所比较的 GPU 都按 `{new}` 规划；单独规划其余 GPU 时用 `{old}`",
     "warning.lean_loss": "Hugging Face 软件默认的损失函数要保留全部 logits，{gpus:gpu} 的一个节点因此容纳不下此次训练，故按 `{new}` 规划：训练时请启用 Liger 内核（`use_liger_kernel`），否则请给出 `{old}`",
     "warning.one_lean_loss": "Hugging Face 软件默认的损失函数要保留全部 logits，{gpus:gpu} 的一个节点因此容纳不下此次训练，故所比较的 GPU 都按 `{new}` 规划：训练时请启用 Liger 内核（`use_liger_kernel`）；单独规划其余 GPU 时用 `{old}`",
-    "warning.assumed_lengths": "样本长度未知，而时间和成本与它成正比：各范围按假定平均长度的 {low:g} 到 {high:g} 倍计算；请给出 `--lengths`",
+    "warning.assumed_lengths": "样本长度未知，而训练时间与它成正比：各范围按假定平均长度的 {low:g} 到 {high:g} 倍计算；请给出 `--lengths`",
     "warning.assumed_mamba_1": "没有任何训练记录能说明该模型 Mamba-1 层的速度：假定其扫描每字节的耗时与公开训练中的 Mamba-2 层相同",
     "warning.assumed_kda": "没有任何训练记录能说明该模型 Kimi Delta Attention 层的速度：假定其扫描每字节的耗时与公开训练中的 Mamba-2 层相同",
     "warning.assumed_convolutions": "没有任何训练记录能说明该模型短卷积的速度：假定其每步运算每字节的耗时与前馈块的激活函数相同",
