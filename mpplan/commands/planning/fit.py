@@ -64,8 +64,8 @@ ONE_PRECISION = replace(
 )
 COMPARED_GPUS = replace(
     GPU,
-    help="GPUs, h100-sxm5-80gb by default, each in its own table; auto takes the cheapest that "
-    "holds the --method, or full fine-tuning.",
+    help="GPUs, h100-sxm5-80gb by default, each in its own table; auto picks the cheapest on which "
+    "the --method fits, or full fine-tuning if none is given.",
 )
 
 FIT_INPUTS = (
