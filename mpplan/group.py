@@ -59,13 +59,14 @@ def _convert_lazily(option: Any) -> Any:
 
 
 def plain(click_command: Any) -> Any:
-    """Hide environment variables (see docs/configuration.md) and Python types in the help; convert lazily."""
+    """Hide environment variables (see docs/configuration.md) and types, list subcommands whole; convert lazily."""
     for option in click_command.params:
         option.show_envvar = False
         if option.param_type_name == "argument":
             option.display_type_rich = _no_type  # from Typer 0.29 on, it shows `FILE <list[str]>`
         _convert_lazily(option)
     for inner in getattr(click_command, "commands", {}).values():
+        inner.short_help = inner.short_help or str(inner.help).partition("\n")[0]  # whole; Click would cut it
         plain(inner)
     return click_command
 

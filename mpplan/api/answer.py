@@ -42,7 +42,8 @@ def estimate(**inputs: Given) -> Answer:
     (not its output and limits), with underscores. Sizes may be numbers or text: `params="70B"`, `tokens=1.4e12`,
     `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. An input that is left out, or None, takes the documented default,
     and the answer says so. The defaults in `mpplan.toml` and `MPPLAN_ESTIMATE_...` belong to the command and are not
-    read here.
+    read here. `plans` of the answer has one plan per precision and GPU; a figure (`cost_usd`, `duration_days`) has
+    `low`, `mid` and `high`, or is None if unknown.
 
     Raises:
         UsageError: a name or value is wrong.

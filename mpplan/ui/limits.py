@@ -27,7 +27,8 @@ class Limits:
     def crossed(self, plans: Iterable[Plan]) -> list[str]:
         """Return one phrase for each limit that the high end of a plan's figure exceeds."""
         return [
-            f"the high {what} of {_where(plan)}, {_figure(estimate)} {unit}, is above {flag} {limit:,.10g}"
+            f"the high estimate of the {what} of {_where(plan)}, {_figure(estimate)} {unit}, "
+            f"is above {flag} {limit:,.10g}"
             for plan in plans
             for what, unit, flag, limit, estimate in (
                 ("cost", "USD", "--max-cost", self.cost_usd, plan.cost_usd),
@@ -64,7 +65,7 @@ def check_limits(limits: Limits, answer: Answer) -> None:
 
 
 def _where(plan: Plan) -> str:
-    return f"{plan.precision.upper()} on {plan.gpus:,} {plan.gpu}"
+    return f"{plan.precision.upper()} on {plan.gpus:,} × {plan.gpu}"
 
 
 def _figure(estimate: Estimate) -> str:

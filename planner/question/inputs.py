@@ -94,7 +94,7 @@ METHOD = Input(
     group=InputGroup.TRAINING,
     metavar="NAME",
     help="pretrain, sft (full fine-tuning), freeze, lora, qlora, dora, qdora, dpo, dpo-lora or dpo-qlora; "
-    "auto takes the cheapest.",
+    "auto picks the cheapest that fits.",
     default="pretrain",
     parse=parse_method,
     choices=names.methods,
@@ -218,8 +218,8 @@ GPU = Input(
     name="gpu",
     group=InputGroup.MACHINES,
     metavar="ID,...",
-    help="GPUs to compare, h100-sxm5-80gb by default; auto takes the cheapest that fits, "
-    "with a budget alone the fastest.",
+    help="GPUs to compare, h100-sxm5-80gb by default; auto picks the cheapest on which the run "
+    "fits, or the fastest if only a budget is given.",
     parse=parse_text,
     choices=names.gpus,
 )
@@ -262,7 +262,7 @@ GPUS_PER_NODE = Input(
     group=InputGroup.MACHINES,
     metavar="N",
     help="GPUs per server.",
-    default="usual for the GPU; up to 8 for GPUs sold as single cards",
+    default="the usual number for the GPU; up to 8 for GPUs sold as single cards",
     parse=whole_number(),
 )
 NETWORK = Input(
@@ -270,7 +270,7 @@ NETWORK = Input(
     group=InputGroup.MACHINES,
     metavar="RATE",
     help="Network between servers: 400Gb/s (per GPU), 8x400Gb/s, ib-ndr.",
-    default="usual for the GPU",
+    default="the usual one for the GPU",
     parse=parse_text,
     choices=names.networks,
 )

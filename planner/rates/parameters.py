@@ -162,7 +162,7 @@ class Parameter:
         """The source, with the number of runs if the row was fitted."""
         if self.fitted_rows is None:
             return self.source
-        return f"{self.fitted_rows:,} runs; prior: {self.source}"
+        return f"fitted to {self.fitted_rows:,} runs; prior: {self.source}"
 
     @property
     def before_fit(self) -> Parameter:

@@ -14,7 +14,7 @@ OPERATIONS = {
 """Readable names of the operations."""
 
 CONTENTS = {
-    "activations": "activations", "inputs_again": "inputs, again for the weight gradients",
+    "activations": "activations", "inputs_again": "inputs, gathered again for the weight gradients",
     "input_gradients": "gradients of the inputs",
     "keys_and_values": "keys and values", "key_and_value_gradients": "the gradients of keys and values",
     "scan_inputs": "inputs and outputs of the scan of linear attention",
@@ -25,7 +25,7 @@ CONTENTS = {
 """Readable names of the contents of messages."""
 
 OTHER_TIME = {
-    "dp_comm": "Slowdown of overlapped compute, copies in and out of buffers, encoding of compressed gradients",
+    "dp_comm": "Slowdown of overlapped compute, buffer copies, and encoding where gradients are compressed",
     "pp_comm": "Sends that block and stall",
 }
 """Readable names of the time in an item that is not a collective's."""
@@ -54,8 +54,8 @@ def _collective_node(plan: Doc, row: Doc, item_s: float) -> Node:
         label=f"{what} {_among(plan, row)}",
         value=item_s * row["share_ratio"],
         unit="s",
-        note=f"{row['per_step']:,.0f} per step of {row['message_s'] / MICRO:,.0f} µs each, "
-        f"{row['bus_gb_per_s']:,.3g} GB/s on the bus; {_exposed(row['exposed_ratio'])}",
+        note=f"{row['per_step']:,.0f} per step, {row['message_s'] / MICRO:,.0f} µs each, "
+        f"bus bandwidth {row['bus_gb_per_s']:,.3g} GB/s; {_exposed(row['exposed_ratio'])}",
         evidence=(row["evidence"],),
     )
 

@@ -32,6 +32,10 @@ class Node:
     children: tuple[Node, ...] = ()
 
 
+CORRECTION = "correction to the central estimate"
+"""Label of the node that reconciles a stated figure with the sum or product of its parts."""
+
+
 def ends_of(estimate: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of an estimate's node: its middle, its ends and whether it is a lower bound."""
     ends = {"value": estimate["mid"], "low": estimate["low"], "high": estimate["high"]}
@@ -65,7 +69,7 @@ def derived(label: str, stated: Any, unit: str, formula: str, how: str, children
         more: further fields of the node.
     """
     estimate = stated if isinstance(stated, dict) else {"low": None, "mid": stated, "high": None}
-    left = remainder("middle of the draws over this", estimate["mid"], children, how) if children else None
+    left = remainder(CORRECTION, estimate["mid"], children, how) if children else None
     parts = [*children, left] if left else children
     if left:
         formula += " + remainder" if how == "sum" else " × remainder"

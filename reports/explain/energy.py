@@ -7,20 +7,20 @@ from dataclasses import replace
 from planner.units import DAY_S, HOUR_S
 from reports.document.facts import Doc
 from reports.explain.carbon import UNKNOWN_POWER
-from reports.explain.derivation import Node, ends_of, remainder
+from reports.explain.derivation import CORRECTION, Node, ends_of, remainder
 
 W_PER_MW = 1e6
 CONSTANT_POWER = {"host": "Power of the host, per GPU", "network": "Power of the switches, per GPU"}
 """Items with constant power while a GPU is held, and the labels of their power."""
 AT_THE_PEAK = tuple(f"energy_items_mwh.{name}" for name in (*CONSTANT_POWER, "pue_overhead"))
 """Figures whose sources a peak rests on, besides the GPU's limit."""
-CONSTANT_POWER_NOTE = "at all times; stretched with the GPUs' item to the middle of the draws of their sum"
+CONSTANT_POWER_NOTE = "constant; scaled, like the GPUs' item, so that the items add up to the central estimate"
 
 
 def power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
     """Return the mean board power of a GPU while it trains; without a value if it is unknown."""
     stated = plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
-    note = "mean while training: by what the GPU is doing, each item of the step at its own power"
+    note = "mean while training, with each item of the step at its own power"
     return Node(label="Power of a GPU", **ends_of(stated), unit="W", note=note, evidence=evidence)
 
 
@@ -35,10 +35,10 @@ def gpu_node(size: float, hours: Node, power: Node) -> Node:
     if not (hours.value and power.value):
         return Node(label="GPUs", value=size, unit="MWh")
     stops = Node(
-        label="Power over the whole run ÷ power in its steps", value=size * W_PER_MW / (hours.value * power.value),
+        label="Power over the whole run ÷ power in steps", value=size * W_PER_MW / (hours.value * power.value),
         note="GPUs that are held but do not train draw a power midway between waiting and idling",
     )  # fmt: skip
-    formula = "GPU-hours × power × share of it over the run ÷ 1,000,000"
+    formula = "GPU-hours × power in steps × ratio of the run ÷ 1,000,000"
     children = (hours, power, stops, Node(label="W per MW", value=W_PER_MW, power=-1))
     return Node(label="GPUs", value=size, unit="MWh", formula=formula, how="product", children=children)
 
@@ -82,10 +82,10 @@ def building_node(label: str, items: Doc, pue: object, note: str, evidence: tupl
     above = pue - 1.0 if isinstance(pue, int | float) else size / machines
     children = [
         Node(label="GPUs, hosts and network", value=machines, unit="MWh"),
-        Node(label="PUE less 1", value=above, note=note, evidence=evidence),
+        Node(label="PUE − 1", value=above, note=note, evidence=evidence),
     ]
     formula = "machines × (PUE − 1)"
-    remainder_node = remainder("middle of the draws over this", size, children, "product")
+    remainder_node = remainder(CORRECTION, size, children, "product")
     if remainder_node is not None:  # answers of earlier versions used the middle of the drawn PUE
         formula, children = f"{formula} × remainder", [*children, remainder_node]
     return Node(label=label, value=size, unit="MWh", formula=formula, how="product", children=tuple(children))
@@ -102,7 +102,7 @@ def mean_power_node(plan: Doc, energy: Node, days: Node) -> Node:
     if not plan["mean_power_mw"] or not days.value:
         return Node(label="Mean power of the building", value=None, note=UNKNOWN_POWER)
     children = [energy, replace(days, power=-1), Node(label="Hours per day", value=DAY_S / HOUR_S, power=-1)]
-    remainder_node = remainder("middle of the draws over this", plan["mean_power_mw"]["mid"], children, "product")
+    remainder_node = remainder(CORRECTION, plan["mean_power_mw"]["mid"], children, "product")
     return Node(
         label="Mean power of the building", **ends_of(plan["mean_power_mw"]), unit="MW", formula="energy ÷ days ÷ 24",
         how="product", children=(*children, *([remainder_node] if remainder_node else ())),

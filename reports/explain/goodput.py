@@ -31,11 +31,11 @@ def goodput_node(plan: Doc, evidence: tuple[str, ...], power: int = 1) -> Node:
         evidence=tuple(name for name in evidence if name not in of_skips),
     )  # fmt: skip
     made_again = Node(
-        label="Steps that no overflow undoes", value=useful, evidence=of_skips,
-        note=f"{skipped:.3%} of the steps skipped by the loss scale and made again",
+        label="Share of steps that are not skipped", value=useful, evidence=of_skips,
+        note=f"{skipped:.3%} of the steps are skipped because of loss-scale overflows and repeated",
     )  # fmt: skip
     return Node(
         label="Goodput", value=stated["mid"], low=stated["low"], high=stated["high"], power=power,
-        formula="goodput without skipped steps × steps that no overflow undoes", how="product",
+        formula="goodput without skipped steps × share of steps that are not skipped", how="product",
         children=(others, made_again),
     )  # fmt: skip

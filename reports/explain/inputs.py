@@ -31,5 +31,6 @@ def batch_node(facts: Facts, plan: Doc, label: str, unit: str = "", power: int =
     asked = facts.given("global_batch")
     if not own or own == asked:
         return input_node(facts, "global_batch", label, unit, power=power)
-    near = f": near the {asked:,.0f} of the question" if isinstance(asked, int | float) else ""
-    return Node(label=label, value=own, unit=unit, power=power, note=f"the plan's own{near}, divides over its GPUs")
+    near = f", near the input of {asked:,.0f}" if isinstance(asked, int | float) else ""
+    note = f"this plan's own batch{near}: it divides evenly over the GPUs"
+    return Node(label=label, value=own, unit=unit, power=power, note=note)

@@ -90,7 +90,8 @@ def attention_node(plan: Doc, label: str, evidence: tuple[str, ...], evidence_of
     if kernel is None:
         return Node(label=label, value=size, unit="s", evidence=evidence)
     chunks = f" in {kernel['chunks']:,.0f} chunks" if kernel["chunks"] > 1 else ""
-    shape = f"{kernel['heads']:,.0f} heads of {kernel['head_dim']:g} over {kernel['length']:,.0f} tokens{chunks}"
+    heads = f"{kernel['heads']:,.0f} heads of size {kernel['head_dim']:g} per micro-batch"
+    shape = f"{heads}, over {kernel['length']:,.0f} tokens{chunks}"
     source = "not measured here: a share of the peak"
     if kernel["evidence"]:
         source = _measured(kernel["evidence"], evidence_of)
@@ -99,7 +100,7 @@ def attention_node(plan: Doc, label: str, evidence: tuple[str, ...], evidence_of
         label=f"{label}, {shape} in {kernel['compute'].upper()}",
         value=size,
         unit="s",
-        note=f"{_rate(kernel)}, forward and backward, which computes the scores again; {source}",
+        note=f"{_rate(kernel)}, forward and backward; the backward pass recomputes the scores; {source}",
         evidence=(*first, *(name for name in evidence if name not in first)),
     )
 
@@ -111,20 +112,20 @@ def narrow_words(plan: Doc) -> str:
         return ""
     name = plan["precision"].upper()
     shape = f"your largest product is {gain['n']:,.0f} × {gain['k']:,.0f} at {gain['m']:,.0f} tokens"
-    ratio = f"{gain['gain_ratio']:.2f}x"
-    gain_text = f"{name} gains {ratio} over BF16" if gain["gain_ratio"] >= 1 else f"{name} is slower than BF16, {ratio}"
+    ratio = f"{gain['gain_ratio']:.2f}×"
+    gain_text = f"{name} runs {ratio} as fast as BF16"
     if gain.get("hidden") is None:  # an answer whose thresholds are of square products, not of this one
         return f"{shape}: {gain_text}, casts included"
     pays, strong = gain["pays_from_hidden"], gain["strong_from_hidden"]
-    sizes = f"a product of these proportions {_from_hidden('pays', pays)}"
+    sizes = f"a product of these proportions {_from_hidden('pays off', pays)}"
     if pays is not None:
-        sizes += f" and {_from_hidden('gains 1.4x', strong)}"
+        sizes += f" and {_from_hidden('runs 1.4× as fast', strong)}"
     tokens = gain["pays_from_tokens"]
-    many = "at no larger number of tokens that was measured" if tokens is None else f"from {tokens:,.0f} tokens on"
-    return f"{shape}: {gain_text}, casts included; {sizes}; with these weights {name} pays {many}"
+    many = "at no larger number of tokens that was measured" if tokens is None else f"from {tokens:,.0f} tokens upwards"
+    return f"{shape}: {gain_text}, casts included; {sizes}; for weights of this size, {name} pays off {many}"
 
 
 def _from_hidden(does: str, size: float | None) -> str:
-    return (
-        f"{does} at no larger hidden size that was measured" if size is None else f"{does} from hidden {size:,.0f} on"
-    )
+    if size is None:
+        return f"{does} at no larger hidden size that was measured"
+    return f"{does} from hidden size {size:,.0f} upwards"

@@ -382,7 +382,8 @@ def _chosen(facts: Facts, precision: str, gpu: str) -> Doc:
         available = dict.fromkeys(f"{row['precision']} on {row['gpu']}" for row in facts.doc["plans"])
         raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {', '.join(available)}")
     if not plan["fits"]:
-        raise UsageError(f"{precision} has no figures on {pretty_gpu(gpu)}: {plan['why_not']}", hint="choose another")
+        hint = "choose another precision or GPU"
+        raise UsageError(f"{precision} has no figures on {pretty_gpu(gpu)}: {plan['why_not']}", hint=hint)
     return plan
 
 

@@ -243,8 +243,8 @@ def _columns(called: tuple[str, str], words: Words) -> tuple[Column, ...]:
 
 def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
     rows = _rows_for(*_answers(pair), words)
-    caption = words("compare.asked", first=words.name("precision", pair[0].asked),
-                    second=words.name("precision", pair[1].asked))  # fmt: skip
+    first, second = (words.name("precision", facts.asked) for facts in pair)
+    caption = first if first == second else words("compare.asked", first=first, second=second)
     return Table(caption=caption, columns=_columns(called, words), rows=tuple(rows), wide=False, sortable=False)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.lazy import dataclass
 from reports.text.language import Span, Words
+from reports.text.width import columns_of
 
 if TYPE_CHECKING:  # the short answer draws nothing
     from reports.charts import CurveDrawing, RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
@@ -39,9 +40,16 @@ class Cell:
     """True for text from the document that is not in the report's language."""
 
     @property
+    def wide(self) -> bool:
+        """Whether the detail has Chinese words, not only the 至 of a range, and so belongs in full-width brackets."""
+        return columns_of(self.detail) > len(self.detail) + 1
+
+    @property
     def plain(self) -> str:
         """Text and detail on one line."""
-        return f"{self.text} ({self.detail})" if self.detail else self.text
+        if not self.detail:
+            return self.text
+        return f"{self.text}（{self.detail}）" if self.wide else f"{self.text} ({self.detail})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,3 +77,12 @@ def test_a_flag_of_one_value_may_be_given_again_as_an_alias_of_a_shell_does(run)
 
     answers = [json.loads(result.out) | {"created_at": ""} for result in (first, repeated)]
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", ["records", "prices"])
+def test_the_help_of_a_group_shows_the_summary_of_each_subcommand_whole(run, name):
+    group = load_command(next(command for command in COMMANDS if command.name == name))
+    told = " ".join(run(name, "--help").out.split())
+
+    assert [inner for inner, command in group.commands.items() if command.help.splitlines()[0] not in told] == []
+    assert "..." not in told.partition("Commands:")[2]

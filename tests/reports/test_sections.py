@@ -178,7 +178,7 @@ def test_a_web_source_is_a_link_and_any_other_is_not():
 def test_gaps_come_before_assumptions_and_say_their_effect():
     built = sections(sample.document(gaps=(sample.GAP,)))["assumptions"]
 
-    assert built.blocks[0].title == "Missing"
+    assert built.blocks[0].title == "Gaps"
     assert (
         built.blocks[0]
         .items[0]

@@ -45,7 +45,20 @@ def _peaks(gpu: Gpu) -> list[str]:
 
 
 def _list(rows: list[Gpu]) -> str:
-    headers = ("id", "arch", "year", "GiB", "GB/s", *COMPUTE_TYPES, "W", "link GB/s", "of", "sure", "dated", "source")
+    headers = (
+        "id",
+        "arch",
+        "year",
+        "GiB",
+        "GB/s",
+        *COMPUTE_TYPES,
+        "W",
+        "link GB/s",
+        "link GPUs",
+        "confidence",
+        "dated",
+        "source",
+    )
     lines = [
         (
             gpu.id,

@@ -71,8 +71,8 @@ def _source(model: ModelShape) -> tuple[str, str]:
 
 
 def _list(rows: list[ModelShape]) -> str:
-    size = ("B params", "active", "layers", "hidden", "heads", "kv", "ffn", "experts")
-    headers = ("name", *size, "vocab", "context", "M batch", "dated", "source")
+    size = ("params, B", "active, B", "layers", "hidden", "heads", "kv heads", "ffn", "experts")
+    headers = ("name", *size, "vocab", "context", "batch, M tokens", "dated", "source")
     lines = [
         (
             model.name,
@@ -95,7 +95,7 @@ def _list(rows: list[ModelShape]) -> str:
 
 
 def _list_images(rows: list[ModelShape]) -> str:
-    headers = ("name", "M params", "pixels", "GFLOP an image", "dated", "source")
+    headers = ("name", "params, M", "pixels", "GFLOP per image", "dated", "source")
     lines = [
         (model.name, figure(network.params, 1e6), str(network.image_size), figure(network.flop_per_image, 1e9),
          *_source(model))
@@ -114,8 +114,8 @@ def _details(model: ModelShape) -> str:
             ("name", model.name),
             ("kind", f"vision model, mostly {mostly}"),
             ("parameters", f"{figure(network.params, 1e6)}M in {network.tensors} tensors"),
-            ("images", f"{network.image_size} pixels a side"),
-            ("forward", f"{figure(network.flop_per_image, 1e9)} GFLOP an image"),
+            ("images", f"{network.image_size} pixels per side"),
+            ("forward", f"{figure(network.flop_per_image, 1e9)} GFLOP per image"),
             ("source", f"{source} ({date})"),
         ))  # fmt: skip
     attention = f"{model.heads} heads of {model.head_dim}, {model.kv_heads} key/value heads"

@@ -130,11 +130,11 @@ FIGURES = {"time": "the speed", "memory": "the peak memory", "power": "the power
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = [
         (
-            row["id"], row["metric"], *(f"{100 * row[name]:+.1f} %" for name in ERRORS), row["conflict"] or "",
+            row["id"], row["metric"], *(f"{100 * row[name]:+.1f}%" for name in ERRORS), row["conflict"] or "",
         )
         for row in rows[:SHOWN_ROWS]
     ]  # fmt: skip
-    text = table(("run", "metric", "off before", "after", "left out", "contradicts"), cells)
+    text = table(("run", "metric", "error before", "after", "learned without it", "contradicts"), cells)
     return text + (f"… and {counted(len(rows) - SHOWN_ROWS, 'run')} more\n" if len(rows) > SHOWN_ROWS else "")
 
 

@@ -36,7 +36,7 @@ Report = Annotated[
     typer.Option(
         metavar="PATH",
         rich_help_panel=options.OUTPUT,
-        help="Also write the report: HTML, or by the ending .md, .pdf, .csv, .txt; `-` is stdout.",
+        help="Also write the report as HTML, or in the format of the extension .md, .pdf, .csv or .txt; `-` is stdout.",
     ),
 ]
 Full = Annotated[

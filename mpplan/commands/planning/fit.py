@@ -64,8 +64,8 @@ ONE_PRECISION = replace(
 )
 COMPARED_GPUS = replace(
     GPU,
-    help="GPUs, h100-sxm5-80gb by default, each in its own table; auto takes the cheapest that "
-    "holds the --method, or full fine-tuning.",
+    help="GPUs, h100-sxm5-80gb by default, each in its own table; auto picks the cheapest on which "
+    "the --method fits, or full fine-tuning if none is given.",
 )
 
 FIT_INPUTS = (
@@ -141,7 +141,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     body = folding([HEADERS[n] for n in shown], [[line[n] for n in shown] for line in cells], keys=KEYS)
     end = (
         f"A process can use {entry.capacity_gib:.1f} GiB of a GPU. Safe: at most a {answer.memory_risk:.0%} risk of "
-        "running out of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length."
+        "running out of memory. Batch: sequences per GPU in a micro-batch. All sequences are full length."
     )
     if offloads:
         end += " Host GiB: what is kept in the memory of each host; check that yours have that much."
@@ -151,7 +151,9 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
 def _verdict(entry: GpuFit) -> str:
     """Say which methods fit safely at the shortest length, from the most to the fewest trained weights."""
     from planner.training.method import find_method
+    from reports.text.language import words_for
 
+    listed = words_for("en").join
     shortest = min((row.seq_len for row in entry.rows), default=0)
     rows = [row for row in entry.rows if row.seq_len == shortest]
     least: dict[str, float] = {}
@@ -167,9 +169,9 @@ def _verdict(entry: GpuFit) -> str:
         return f"none of the ways to fine-tune can run on it in this precision{other}"
     if not safe:
         risky = list(dict.fromkeys(find_method(row.variant.method).name for row in rows if row.fits))
-        more = f"; {', '.join(risky)} may" if risky else ""
+        more = f"; {listed(risky)} may" if risky else ""
         return f"nothing fits safely at {shortest:,} tokens{more}"
-    return f"at {shortest:,} tokens {', '.join(safe)} {'fits' if len(safe) == 1 else 'fit'} safely"
+    return f"at {shortest:,} tokens, {listed(safe)} {'fits' if len(safe) == 1 else 'fit'} safely"
 
 
 def _best_checkpointing(rows: tuple[FitRow, ...]) -> list[FitRow]:

@@ -71,8 +71,8 @@ TABLES = {
     "by_group": "group",
     "by_gpu": "GPU",
     "by_framework": "framework",
-    "by_size": "size",
-    "by_year": "GPU of",
+    "by_size": "model size",
+    "by_year": "GPU year",
     "by_stack": "stack",
 }
 
@@ -237,7 +237,17 @@ def _learning(learned: LearnedValidation) -> str:
             cells.append(("mean over lineages", figure.value, "", *_change(*mean)))
     if not cells:
         return f"no lineage has {number_of(learned.count, 'row')} to learn from and two to predict\n"
-    heads = ("lineage", "figure", "rows", "error", "learned", "in the range", "learned", "width", "learned")
+    heads = (
+        "lineage",
+        "figure",
+        "rows",
+        "error before",
+        "after",
+        "in the range before",
+        "after",
+        "width before",
+        "after",
+    )
     lead = f"Learned from {number_of(learned.count, 'row')} of each lineage and figure, predicted the others\n"
     return lead + table(heads, cells)
 
@@ -251,7 +261,7 @@ def _percent(value: float | None, *, sign: bool = False) -> str:
     if value is None:
         return "-"
     digits = ".1f" if abs(value) < FAR_OFF else ".1e"
-    return f"{100 * value:{'+' if sign else ''}{digits}} %"
+    return f"{100 * value:{'+' if sign else ''}{digits}}%"
 
 
 def _summary_row(name: str, summary: Summary) -> tuple[str, ...]:
@@ -288,10 +298,10 @@ def _headline(validation: Validation) -> str:
     verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in validation.runs if row.prediction)
     lines = [
         f"{number_of(rows, 'run')}: {rows - skipped} predicted, {skipped} skipped, "
-        f"{validation.overall.n} scored by series"
+        f"{validation.overall.n} scored (repeats of one configuration count as one run)"
     ]
     if verdicts:
-        lines.append(f"memory: {verdicts - wrong} of {verdicts} predictions of fit are right within 5 %")
+        lines.append(f"memory: {verdicts - wrong} of {verdicts} predictions of fit are right within 5%")
     return "\n".join(lines) + "\n"
 
 
@@ -366,4 +376,6 @@ def _runs(runs: Iterable[ScoredRun]) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -128,7 +128,7 @@ def test_a_fitted_row_shows_its_prior_and_the_runs_that_moved_it():
 
     assert row.before_fit.value == 3.0e-5  # interconnect.csv: 65 to 75 us on 2x p5 for an all-reduce of two phases
     assert row.before_fit.fitted_rows is None
-    assert row.origin.startswith(f"{row.fitted_rows:,} runs; prior: ")
+    assert row.origin.startswith(f"fitted to {row.fitted_rows:,} runs; prior: ")
 
 
 def test_replacing_and_leaving_out_rows_makes_another_set():

@@ -16,7 +16,7 @@ def test_a_template_is_comments_and_one_header_line():
 
     assert [line for line in lines if not line.startswith("# ")] == [",".join(COLUMNS)]
     assert lines[-1].startswith("id,model,precision,gpu,n_gpus,")
-    assert "# tp: tensor parallel; blank: searched" in lines
+    assert "# tp: degree of tensor parallelism; blank: searched" in lines
     assert template_text().endswith("\n")
 
 
@@ -37,6 +37,6 @@ def test_a_line_of_a_template_is_read_as_a_run_with_its_answer():
 
 def test_every_column_has_a_comment():
     assert all(COLUMNS.values())
-    assert "as are the seven below" in COLUMNS["n_layers"]
+    assert "like the seven columns below" in COLUMNS["n_layers"]
     shape = list(COLUMNS)[list(COLUMNS).index("n_layers") + 1 :][:7]
     assert shape == ["hidden", "n_heads", "n_kv_heads", "ffn_hidden", "vocab", "n_experts", "top_k"]

@@ -24,7 +24,7 @@ def test_a_collective_shows_its_size_group_number_time_rate_and_source():
 
     assert node.label == "Reduce-scatter of activations, 128 MiB among 8 GPUs of an NVLink domain"
     assert (node.value, node.unit) == (1.0, "s")
-    assert node.note == "4,096 per step of 440 µs each, 267 GB/s on the bus; 30% not hidden behind compute"
+    assert node.note == "4,096 per step, 440 µs each, bus bandwidth 267 GB/s; 30% not hidden behind compute"
     assert node.evidence == ("kernels:collectives:h100-sxm5-80gb",)
 
 

@@ -18,7 +18,7 @@ def test_a_plan_with_another_batch_than_the_question_trains_its_own(recorded):
     batch = steps.children[1].children[0]
 
     assert (batch.label, batch.value) == ("Sequences per step", own)
-    assert f"near the {2 * own:,} of the question" in batch.note
+    assert f"near the input of {2 * own:,}" in batch.note
     assert steps.value == math.ceil(1_411_074_129_920 / (own * 4_096))
     days = plan["duration_days"]["mid"]
     assert steps.value * step.value / goodput.value / day.value == pytest.approx(days)

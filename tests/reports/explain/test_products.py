@@ -81,10 +81,10 @@ def attention(**changes: object):
 def test_attention_shows_its_shape_rate_time_and_source():
     node = attention()
 
-    assert node.label == "attention, 32 heads of 128 over 8,192 tokens in BF16"
+    assert node.label == "attention, 32 heads of size 128 per micro-batch, over 8,192 tokens in BF16"
     assert (node.value, node.unit) == (1.5, "s")
     assert node.note == (
-        "480 TFLOP/s: 2.88 TFLOP in 6,000 µs each, forward and backward, which computes the scores again; "
+        "480 TFLOP/s: 2.88 TFLOP in 6,000 µs each, forward and backward; the backward pass recomputes the scores; "
         "measured by shape"
     )
     assert node.evidence == ("kernels:attention:h100-sxm5-80gb:bf16", "parameter:attention_rate_ratio")
@@ -102,9 +102,10 @@ def test_the_gain_of_a_narrow_type_is_said_with_the_sizes_from_which_it_pays():
     words = narrow_words({"precision": "fp8", "narrow_gain": GAIN})
 
     assert words == (
-        "your largest product is 4,096 × 4,096 at 2,048 tokens: FP8 gains 1.12x over BF16, casts included; "
-        "a product of these proportions pays from hidden 2,048 on and gains 1.4x from hidden 6,144 on; "
-        "with these weights FP8 pays from 1,024 tokens on"
+        "your largest product is 4,096 × 4,096 at 2,048 tokens: FP8 runs 1.12× as fast as BF16, casts included; "
+        "a product of these proportions pays off from hidden size 2,048 upwards and "
+        "runs 1.4× as fast from hidden size 6,144 upwards; "
+        "for weights of this size, FP8 pays off from 1,024 tokens upwards"
     )
 
 
@@ -118,9 +119,9 @@ def test_a_gain_that_no_size_reaches_is_said_to_be_at_none():
 
     words = narrow_words({"precision": "mxfp8", "narrow_gain": slower})
 
-    assert "MXFP8 is slower than BF16, 0.80x, casts included" in words
-    assert "pays from hidden 8,192 on and gains 1.4x at no larger hidden size that was measured" in words
-    assert words.endswith("with these weights MXFP8 pays at no larger number of tokens that was measured")
+    assert "MXFP8 runs 0.80× as fast as BF16, casts included" in words
+    assert "pays off from hidden size 8,192 upwards and runs 1.4× as fast at no larger hidden size" in words
+    assert words.endswith("for weights of this size, MXFP8 pays off at no larger number of tokens that was measured")
 
 
 def test_an_answer_whose_sizes_are_of_another_product_says_its_gain_alone():
@@ -128,7 +129,7 @@ def test_an_answer_whose_sizes_are_of_another_product_says_its_gain_alone():
 
     words = narrow_words({"precision": "fp8", "narrow_gain": older})
 
-    assert words.endswith("FP8 gains 1.12x over BF16, casts included")
+    assert words.endswith("FP8 runs 1.12× as fast as BF16, casts included")
 
 
 def test_without_a_narrow_type_nothing_is_said():

@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import UsageError
 from reports.document.facts import Facts
-from reports.explain.derivation import Node, made_of
+from reports.explain.derivation import CORRECTION, Node, made_of
 from reports.explain.walk import ALIASES, Derivation, explain
 from reports.page.build import checked
 from reports.text.language import words_for
@@ -132,7 +132,7 @@ def test_several_cost_lines_are_added_with_what_the_draws_leave_over(recorded):
     plan["cost_usd"] |= {"mid": 9.3e5}
     root = explain(recorded, "cost").root
 
-    assert [child.label for child in root.children] == ["GPU rental", "Electricity", "middle of the draws over this"]
+    assert [child.label for child in root.children] == ["GPU rental", "Electricity", CORRECTION]
     assert sum(child.value or 0 for child in root.children) == pytest.approx(9.3e5)
 
 

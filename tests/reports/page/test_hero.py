@@ -346,7 +346,7 @@ def test_a_stand_in_for_a_price_is_said_beside_the_money_and_is_not_without_gaps
     )
     assert "no gaps" not in [part.text for part in hero.trust]
     assert said(view_of(document, "zh").hero.budget).endswith(
-        "按 H800 SXM5 80\u00a0GB 的价格代算：H100 SXM5 80\u00a0GB 没有自己的价格。"
+        "H100 SXM5 80\u00a0GB 没有自己的价格，按 H800 SXM5 80\u00a0GB 的价格计算。"
     )
 
 

@@ -26,8 +26,8 @@ def test_a_joint_leaves_no_space_beside_a_wide_mark_and_one_before_latin_letters
 
 def test_only_chinese_is_set():
     assert words_for("en").typeset("（a） b") == "（a） b"
-    assert words_for("zh")("column.saving", asked="FP8", metric="GPU 小时") == "FP8 的 GPU 小时"
-    assert words_for("zh")("column.saving", asked="FP8", metric="费用") == "FP8 的费用"
+    assert words_for("zh")("chart.metric", metric="GPU 小时") == "各精度的 GPU 小时"
+    assert words_for("zh")("column.saving", asked="FP8", metric="费用") == "FP8 费用比本行"
 
 
 @pytest.mark.parametrize("width", range(4, 30))

@@ -29,3 +29,17 @@ def test_a_count_has_separators_and_sorts_as_a_number():
 )
 def test_a_saving_has_a_tone_only_where_its_whole_range_is_on_one_side_of_zero(low, high, tone):
     assert saving_tone(low, high) == tone
+
+
+@pytest.mark.parametrize(
+    ("detail", "plain"),
+    [
+        ("", "704"),
+        ("plan", "704 (plan)"),
+        ("计划", "704（计划）"),
+        ("27–38", "704 (27–38)"),
+        ("−9 至 30", "704 (−9 至 30)"),
+    ],
+)
+def test_a_detail_of_chinese_words_is_in_full_width_brackets_and_a_range_is_not(detail, plain):
+    assert Cell(text="704", detail=detail).plain == plain

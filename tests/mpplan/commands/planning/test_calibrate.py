@@ -44,7 +44,7 @@ def test_it_says_in_words_what_it_learned_and_writes_the_file(run, three, home):
     assert "Learned from 3 runs of my-runs.csv on h100-sxm5-80gb" in result.out
     assert "most teams" in result.out
     assert "For runs like these, the range of the speed is" in result.out
-    assert "off before" in result.out
+    assert "error before" in result.out
     assert "wrote our-stack.json" in result.err
     assert json.loads((home / "our-stack.json").read_text())["schema"] == "mpplan.calibration/1"
 

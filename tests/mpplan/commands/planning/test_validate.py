@@ -73,7 +73,7 @@ def test_the_table_says_how_many_were_predicted_and_why_not(run, file):
     result = run("validate", file(ROW, ROW | {"id": "x-2", "gpu": "h900"}, ROW | {"id": "x-3", "seq_len": ""}))
 
     assert result.code == 0
-    assert "3 runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
+    assert "3 runs: 1 predicted, 2 skipped, 1 scored (repeats of one configuration count as one run)" in result.out
     assert "unknown GPU `h900`; did you mean" in result.out
     assert "seq_len: blank" in result.out
     assert "median error" in result.out

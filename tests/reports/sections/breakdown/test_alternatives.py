@@ -87,7 +87,7 @@ def test_an_own_hour_is_itemised_and_held_against_a_rented_one():
 
 
 @pytest.mark.parametrize(
-    ("high", "text", "detail"), [(0.9, "60%", "40–90"), (None, "60%", "from 40% to none")]
+    ("high", "text", "detail"), [(0.9, "60%", "40–90"), (None, "60%", "from 40% up, or never")]
 )  # fmt: skip
 def test_the_break_even_and_the_rent_show_their_ranges(high, text, detail):
     ends = {"break_even_low_ratio": 0.4, "break_even_high_ratio": high}

@@ -51,7 +51,7 @@ def test_the_short_curve_is_half_the_plan_and_double():
 
     assert [row.cells[0].plain for row in table.rows] == ["256", "512 (plan)", "1,024 (knee)"]
     assert [row.strong for row in table.rows] == [False, True, False]
-    assert table.notes == ("Beyond 1,024 GPUs, each further halving of the time costs markedly more.",)
+    assert table.notes == ("Beyond 1,024 GPUs (the knee), halving the time again costs markedly more.",)
 
 
 def marked(document: dict[str, Any], **at: int) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_a_plan_beyond_the_knee_is_said_to_lie_there_with_what_its_last_doubling
     assert (
         table_of(document)
         .notes[0]
-        .endswith(" The plan lies beyond that: it costs 28% more than 1,024 GPUs and takes 40% less time.")
+        .endswith(" The plan lies beyond the knee: it costs 28% more than 1,024 GPUs and takes 40% less time.")
     )
     assert table_of(hours).notes[0].endswith(" it takes 20% more GPU-hours than 1,024 GPUs and 40% less time.")
     assert "The plan" not in table_of(sample.targets_document()).notes[0]
@@ -107,7 +107,7 @@ def test_beyond_one_gpu_there_is_one():
     table = short_of(document)
     assert table is not None
 
-    assert [note.split(",")[0] for note in table.notes] == ["Beyond 1 GPU"]
+    assert [note.split(",")[0] for note in table.notes] == ["Beyond 1 GPU (the knee)"]
 
 
 def test_at_the_end_of_the_curve_two_lines_are_left():

@@ -267,7 +267,7 @@ def test_a_batch_other_than_the_asked_precision_s_is_said_under_the_table():
 
     (note,) = comparison_table(facts_of_document(document), "same_deadline", WORDS).notes
     assert "TF32" in note
-    assert "1,280 sequences per step, since with 1,024" in note
+    assert "1,280 sequences per step: with 1,024" in note
 
 
 @pytest.mark.parametrize(
