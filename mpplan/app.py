@@ -25,7 +25,10 @@ app = typer.Typer(
     cls=LazyCommands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    epilog="You can keep your own defaults in mpplan.toml. Exit codes: docs/exit-codes.md.",
+    epilog="You can keep your own defaults in mpplan.toml.\n\n"
+    "Exit codes: 0 done; 1 internal error in mpplan; 2 usage; 3 an input file is invalid; 4 this machine cannot "
+    "measure that; 5 incomplete, with --strict; 6 unstable, with --strict; 7 a limit you set was exceeded; "
+    "8 no feasible plan; 130 interrupted.",
 )
 
 

@@ -17,12 +17,16 @@ def _output(*names: str, help_text: str, metavar: str | None = None) -> Any:
 
 JsonFlag = Annotated[bool, _output("--json", help_text="Print the answer as a JSON document on stdout.")]
 QuietFlag = Annotated[bool, _output("--quiet", "-q", help_text="Print no notes, warnings or progress on stderr.")]
-StrictFlag = Annotated[
-    bool, _output("--strict", help_text="Exit 5 if data is missing, 6 if a measurement is unstable.")
-]
+FileOption = Annotated[str | None, _output("--output", "-o", help_text="Write to this file.", metavar="PATH")]
+"""As `OutputOption`, for a record that grows while the command runs and therefore cannot go to stdout."""
 OutputOption = Annotated[
     str | None, _output("--output", "-o", help_text="Write to this file; `-` is stdout.", metavar="PATH")
 ]
+
+
+def strict_flag(help_text: str) -> Any:
+    """Return the declaration of `--strict`; its help says when the command fails, and with which exit code."""
+    return _output("--strict", help_text=help_text)
 
 
 def names(text: str | None, flag: str) -> tuple[str, ...]:

@@ -45,12 +45,13 @@ class Output:
             raise _refused(self.path, error.strerror or str(error)) from error
 
 
-def open_output(name: str, flag: str = "--output") -> Output:
+def open_output(name: str, flag: str = "--output", *, takes_stdout: bool = True) -> Output:
     """Check that a result can be written to `name` before the work starts. Create nothing.
 
     Args:
         name: a path, or `-` for stdout.
         flag: the flag that gave the name, for the message.
+        takes_stdout: whether the hint of an error suggests `-`.
 
     Raises:
         UsageError: the path is empty, a directory, in a missing directory, or not writable.
@@ -63,9 +64,9 @@ def open_output(name: str, flag: str = "--output") -> Output:
     try:
         _probe(path)
     except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from error
+        raise _refused(path, error.strerror or str(error), takes_stdout=takes_stdout) from error
     except ValueError as error:  # there is a NUL in the name
-        raise _refused(path, str(error)) from error
+        raise _refused(path, str(error), takes_stdout=takes_stdout) from error
     return Output(path=path)
 
 
@@ -101,18 +102,19 @@ def new_record(name: str | None, flag: str = "--output") -> Output | None:
     return place
 
 
-def growing_record(name: str, *, resume: bool, flag: str = "--output") -> Path:
+def growing_record(name: str, *, resume: bool, flag: str = "--output", takes_stdout: bool = True) -> Path:
     """Return the path of a measurement record that grows line by line: a new record or a resumed one.
 
     Args:
         name: a path.
         resume: whether to continue an existing record.
         flag: the flag that gave the name, for the message.
+        takes_stdout: as for `open_output`.
 
     Raises:
         UsageError: as `open_output`, or the name is not that of a growing record, or the record already exists.
     """
-    open_output(name, flag)
+    open_output(name, flag, takes_stdout=takes_stdout)
     path = user_path(name)
     if path.suffix == ".gz":  # lines appended to a compressed file would make it invalid
         unpacked = path.with_suffix("").with_suffix(".jsonl")
@@ -153,5 +155,6 @@ def _to_stdout(content: str | bytes) -> None:
         binary.flush()
 
 
-def _refused(path: Path, reason: str) -> UsageError:
-    return UsageError(f"cannot write `{path}`: {reason}", hint="choose another path, or `-` for stdout")
+def _refused(path: Path, reason: str, *, takes_stdout: bool = True) -> UsageError:
+    hint = "choose another path, or `-` for stdout" if takes_stdout else "choose another path"
+    return UsageError(f"cannot write `{path}`: {reason}", hint=hint)

@@ -158,11 +158,11 @@ def round_counts(cluster: Cluster, low: float, high: float) -> Ints:
 
 
 def counts_between(cluster: Cluster, low: int, high: int) -> Ints:
-    """GPU counts in whole nodes strictly between `low` and `high`, evenly spaced and at most `MOST_BETWEEN` of them."""
-    node = cluster.gpus_per_node
+    """GPU counts in whole nodes between `low` and `high`, at most `MOST_BETWEEN`: the multiples of their spacing."""
+    node = cluster.gpus_per_node  # experts and stages divide evenly over more of the multiples
     nodes = np.arange(low // node + 1, -(-high // node))
-    step = -(-len(nodes) // MOST_BETWEEN)
-    return np.asarray(nodes[:: max(step, 1)] * node, dtype=np.int64)
+    step = max(-(-len(nodes) // MOST_BETWEEN), 1)
+    return np.asarray(nodes[nodes % step == 0] * node, dtype=np.int64)
 
 
 MOST_BETWEEN = 12

@@ -68,7 +68,7 @@ class Case:
     """Highest probability of running out of memory that a layout may have."""
     detailed: bool = True
     """Whether plans carry full details: the contributions to their range, the layouts that lost, and the kernels and
-    collectives used."""
+    collectives used. The gain of a narrow type is always there."""
     embodied_on: bool = False
     """Whether to report carbon including GPU manufacturing as a second number. The SCI score includes it if it is
     known."""

@@ -44,7 +44,11 @@ def _figures(source: Doc) -> list[str]:
 
 
 def _source(row: Doc) -> Doc:
-    return row | {"used_in": _figures(row)}
+    """Return a source with only those of its figures that are kept, and without the provider whose PUE it states."""
+    kept = row | {"used_in": _figures(row)}
+    if row["id"].startswith("pue:") and row["kind"] == "published" and not row.get("public"):
+        return kept | {"id": "pue:provider", "what": str(row["what"]).partition(",")[0], "source": HIDDEN}
+    return kept
 
 
 class _Copy:

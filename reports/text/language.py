@@ -177,7 +177,15 @@ class Words:
             low = mid = high = float(estimate)
             at_least = False
         unit = rung or rung_for(self._ladders[quantity], mid, high)
+        if quantity == "money" and isinstance(estimate, Mapping) and low == mid == high == 0 and not at_least:
+            return self._under_a_cent(self._ladders[quantity][0])
         return self.number(low, mid, high, unit, at_least=at_least, decimals=decimals)
+
+    def _under_a_cent(self, rung: Rung) -> Figure:
+        """Return the figure of a cost that rounds to 0, because documents have whole cents and no run costs nothing."""
+        bare = self._text["less_than"].format("0.01")
+        text = self._text["less_than"].format(rung.text.format("0.01"))
+        return Figure(text=text, full=text, bare=bare, low=text, high=text, span="", value=0.0)
 
     def value(self, quantity: str, value: float) -> str:
         """Format a single number with its unit."""

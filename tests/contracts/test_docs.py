@@ -72,6 +72,15 @@ def test_the_readme_lists_the_same_exit_codes():
     assert [(code, meaning) for code, meaning in rows if f"|{code}|{meaning}|" not in README] == []
 
 
+def test_the_help_lists_the_same_exit_codes():
+    page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+    meanings = re.findall(r"^\| (\d+) \| ([^|]+?) \|", page, flags=re.MULTILINE)
+
+    listed = " ".join(help_of("mpplan --help").split()).partition("Exit codes: ")[2]
+
+    assert listed == "; ".join(f"{code} {meaning}" for code, meaning in meanings).replace("`", "") + "."
+
+
 def test_the_readmes_two_commands_are_the_makefiles():
     commands = re.findall(r"^```sh\n(.*?)\n```", README, flags=re.DOTALL | re.MULTILINE)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -23,6 +24,23 @@ def test_help_lists_every_command_on_stdout(run):
     assert result.code == 0
     assert result.err == ""
     assert [name for name in group.NAMES if f"\n  {name} " not in result.out] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "codes"),
+    [
+        (("estimate",), {"5"}),
+        (("probe",), {"6"}),
+        (("check",), {"6"}),
+        (("numerics",), {"5"}),
+        (("prices", "check"), {"5"}),
+        (("prices", "refresh"), {"5"}),
+    ],
+)
+def test_the_help_of_strict_names_the_exit_codes_of_its_own_command(run, command, codes):
+    shown = " ".join(run(*command, "--help").out.split()).partition("--strict ")[2].partition(" --")[0]
+
+    assert set(re.findall(r"\d", shown)) == codes
 
 
 def test_no_command_prints_the_help_on_stderr_and_is_a_usage_error(run):

@@ -38,8 +38,8 @@ MOST_IN_JSON = 1000
 """Maximum number of bad or old rows in the JSON document."""
 
 Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Date of the prices. Default: today.")]
-Currency = Annotated[
-    str, typer.Option("--currency", metavar="CODE", help="ISO 4217 currency code, if the file has none.")
+FileCurrency = Annotated[
+    str, typer.Option("--currency", metavar="CODE", help="ISO 4217 currency code, for a file that states none.")
 ]
 AsOfOption = Annotated[
     str | None, typer.Option("--as-of", metavar="DATE", help="Prices as of this day, YYYY-MM-DD. Default: today.")
@@ -51,6 +51,8 @@ Source = Annotated[
     str | None, typer.Option("--source", metavar="TEXT", help="Source of the rows. Default: the file's name and hash.")
 ]
 Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out invalid rows and count them.")]
+StrictCheck = Annotated[bool, options.strict_flag("Exit 5 if a row is old or unusual.")]
+StrictRefresh = Annotated[bool, options.strict_flag("Exit 5 if a source does not answer.")]
 Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default: both.")]
 Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="Use this mirror of the --source.")]
 Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored replies instead of the network.")]
@@ -59,7 +61,7 @@ Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored r
 def check(
     file: Book = None,
     as_of: AsOfOption = None,
-    strict: options.StrictFlag = False,
+    strict: StrictCheck = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Report rows that are old, unusual or wrong."""
@@ -113,7 +115,7 @@ def _checked(book: PriceBook, findings: Sequence[PriceFinding], day: date) -> di
 def import_file(
     file: File,
     provider: Whose = None,
-    currency: Currency = "USD",
+    currency: FileCurrency = "USD",
     day: Dated = None,
     source: Source = None,
     skip_invalid: Skip = False,
@@ -178,7 +180,7 @@ def refresh_sources(
     source: Live = None,
     address: Mirror = None,
     offline: Stored = False,
-    strict: options.StrictFlag = False,
+    strict: StrictRefresh = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Fetch today's prices from live sources and add them; if a source fails, the book keeps its rows."""

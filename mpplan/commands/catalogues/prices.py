@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mpplan.commands.catalogues import price_files
-from mpplan.commands.catalogues.price_files import AsOfOption, Currency, Dated
+from mpplan.commands.catalogues.price_files import AsOfOption, Dated
 from mpplan.commands.catalogues.price_output import entry, print_document, read_day, read_price_day, warn_of_bad_rows
 from mpplan.commands.catalogues.short_names import meant
 from mpplan.ui import options
@@ -35,6 +35,7 @@ CommitmentOption = Annotated[
 Kind = Annotated[str, typer.Option("--commitment", metavar="NAME", help="on-demand, spot, 1y or 3y.")]
 Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Price of one GPU for one hour.")]
 Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
+AddCurrency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 currency code of the price.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also show rows that a newer row replaced.")]
 
 
@@ -157,7 +158,7 @@ def add(
     provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Provider of the price.")],
     price: Price,
     source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where the price can be looked up.")],
-    currency: Currency = "USD",
+    currency: AddCurrency = "USD",
     commitment: Kind = "on-demand",
     region: Annotated[str, typer.Option("--region", metavar="NAME", help="The provider's region.")] = "",
     instance: Annotated[str, typer.Option("--instance", metavar="NAME", help="The provider's instance type.")] = "",

@@ -31,9 +31,10 @@ SHOWN_LINES = 5
 NameOrFile = Annotated[
     str, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz), or the name of a record.")
 ]
+Strict = Annotated[bool, options.strict_flag("Exit 6 if the record cannot be trusted.")]
 
 
-def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.StrictFlag = False) -> None:
+def check(record: NameOrFile, json: options.JsonFlag = False, strict: Strict = False) -> None:
     """Check whether a measurement record can be trusted, and suggest what to run again.
 
     Exit codes: 0 the record was read and checked; 3 some lines of the file are invalid (the others are still checked);

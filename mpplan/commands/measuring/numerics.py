@@ -66,6 +66,7 @@ _Resume = Annotated[
     bool,
     typer.Option("--resume", help="Continue the record given by -o, or your newest `mpplan numerics` record."),
 ]
+_Strict = Annotated[bool, options.strict_flag("Exit 5 if a part was cut short.")]
 _Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="CPU threads. Default: 1 on a CPU.", metavar="N")
 ]
@@ -83,9 +84,9 @@ def numerics(
     budget: _Budget = None,
     resume: _Resume = False,
     threads: _Threads = None,
-    output: options.OutputOption = None,
+    output: options.FileOption = None,
     json: options.JsonFlag = False,
-    strict: options.StrictFlag = False,
+    strict: _Strict = False,
     quiet: options.QuietFlag = False,
 ) -> None:
     """Train small models in lower precisions: overflows, gradients flushed to zero, parity with FP32, sensitive layers.
@@ -174,7 +175,7 @@ def _options(
 def _writable(output: str, *, resume: bool) -> str:
     if output == "-":
         raise UsageError("--output: the record cannot go to stdout", hint="`--json` prints the answer there")
-    return str(growing_record(output, resume=resume))
+    return str(growing_record(output, resume=resume, takes_stdout=False))
 
 
 def _has_begun(record: Path) -> bool:

@@ -83,6 +83,9 @@ _Endpoint = Annotated[
 _Join = Annotated[
     str, typer.Option("--join-timeout", help="How long to wait for ranks to join, for example 60s.", metavar="TIME")
 ]
+_Strict = Annotated[
+    bool, options.strict_flag("Exit 6 if the record cannot be trusted, for example because measurements are unstable.")
+]
 _Seed = Annotated[
     int, typer.Option("--seed", min=0, help="Seed of the data and of the order of measurements.", metavar="N")
 ]
@@ -107,7 +110,7 @@ def probe(
     seed: _Seed = 0,
     output: options.OutputOption = None,
     json: options.JsonFlag = False,
-    strict: options.StrictFlag = False,
+    strict: _Strict = False,
     quiet: options.QuietFlag = False,
 ) -> None:
     """Measure this machine: time, memory and power of training in each precision.

@@ -62,6 +62,10 @@ MaxEnergy = Annotated[
     typer.Option(metavar="MWH", rich_help_panel=LIMITS, help="Exit 7 if the high figure of the energy is above this."),
 ]
 
+Strict = Annotated[
+    bool, options.strict_flag("Exit 5 if data is missing, such as a price, so that a total is only a lower bound.")
+]
+
 WITH_WARNINGS = ("terminal", "html", "markdown")
 """Formats that show the warnings themselves; with the others, they go to stderr."""
 
@@ -75,7 +79,7 @@ def estimate(
     full: Full = False,
     report: Report = None,
     quiet: options.QuietFlag = False,
-    strict: options.StrictFlag = False,
+    strict: Strict = False,
     max_cost: MaxCost = None,
     max_days: MaxDays = None,
     max_energy: MaxEnergy = None,

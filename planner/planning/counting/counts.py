@@ -58,8 +58,10 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     for low, high in ((likely, targets.most_gpus), (first, min(likely - 1, targets.most_gpus))):
         met = _first_met(search, low, high)
         if met.choice is not None:
-            choice = _finer(search, met.too_few, met.choice)
-            return _cheaper_on_more(search, fewer(search, choice, met.layouts, met.wall_s))
+            choice = _fewest_of(search, met, met.choice)
+            below = _first_met(search, first, choice.gpus - 1) if choice.gpus < low else met  # `low` was too high
+            choice = choice if below is met or below.choice is None else _fewest_of(search, below, below.choice)
+            return _cheaper_on_more(search, choice)
         risky = met.risky or risky
     if risky is not None:
         return risky
@@ -67,6 +69,11 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         _score_below(search, start.least)
         _keep_costs_in_time(search)
     return _met_or_refused(search)
+
+
+def _fewest_of(search: CountSearch, met: _Met, choice: Choice) -> Choice:
+    """Return the choice on the fewest GPUs around the one that was met among round numbers."""
+    return fewer(search, _finer(search, met.too_few, choice), met.layouts, met.wall_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +159,8 @@ def _cheaper_on_more(search: CountSearch, enough: Choice) -> Choice:
     """Return the choice on somewhat more GPUs where these finish sooner and are cheaper: the fewest near the cheapest.
 
     Half as many GPUs again are considered, twice as many for fine-tuning, and `MORE_NODES` more nodes in any case. The
-    `MOST_CHEAPER` of them that are cheapest at mid are compared by the median of their GPU-hours over the draws.
+    `MOST_CHEAPER` of them that are cheapest at mid are compared by the median of their GPU-hours over the draws. Where
+    one of these round numbers is taken, numbers between it and the fewest are compared with it, too.
     """
     if search.targets.deadline_s is None:
         return enough
@@ -160,17 +168,35 @@ def _cheaper_on_more(search: CountSearch, enough: Choice) -> Choice:
     within = CHEAPER_WITHIN if case.recipe.method == "pretrain" else TUNING_CHEAPER_WITHIN
     most = max(within * enough.gpus, enough.gpus + MORE_NODES * case.cluster.gpus_per_node)
     most = min(most, search.targets.most_gpus)
-    layouts, scores, fits = search.score_between((enough.gpus + 1, most))
-    if not len(layouts):
-        return enough
+    more = _cheapest(search, *search.score_between((enough.gpus + 1, most)), enough.gpus * _wall_s(enough))
+    chosen = first_cheap(case, [enough, *more], search.draws)
+    if chosen.gpus == enough.gpus or case.recipe.batch_band is None:
+        return chosen
+    between = counts_between(case.cluster, enough.gpus, chosen.gpus)
+    between = between[~np.isin(between, [choice.gpus for choice in more])]
+    if not len(between):
+        return chosen
+    nearly_s = CLOSE_TO_CHEAPEST * chosen.gpus * _wall_s(chosen)
+    return first_cheap(case, [*_cheapest(search, *search.score_on(between), nearly_s), chosen], search.draws)
+
+
+def _cheapest(search: CountSearch, layouts: Layouts, scores: Score, fits: Bools, below_gpu_s: float) -> list[Choice]:
+    """Return the choices that meet the targets on the `MOST_CHEAPER` counts that take the fewest GPU-seconds at mid.
+
+    Args:
+        search: the search.
+        layouts: layouts on several numbers of GPUs.
+        scores: their scores.
+        fits: which of them fit, `[layout]`.
+        below_gpu_s: GPU-seconds at mid, below which those of a choice must be.
+    """
     counts, inverse = np.unique(layouts.gpus[fits], return_inverse=True)
     least_gpu_s = np.full(len(counts), math.inf)
     np.minimum.at(least_gpu_s, inverse, (layouts.gpus * scores.wall_s)[fits])
     cheapest = least_gpu_s.argsort()[:MOST_CHEAPER]
-    promising = counts[cheapest[least_gpu_s[cheapest] < enough.gpus * _wall_s(enough)]]
-    more = [choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe]
-    able = [enough, *(choice for choice in search.evaluated_ahead(more) if search.meets(choice))]
-    return first_cheap(case, able, search.draws)
+    promising = counts[cheapest[least_gpu_s[cheapest] < below_gpu_s]]
+    safe = [choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe]
+    return [choice for choice in search.evaluated_ahead(safe) if search.meets(choice)]
 
 
 def first_cheap(case: Case, able: Sequence[Choice], draws: Draws) -> Choice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from reports.charts import Bar, linear_ticks, scale_top
@@ -133,11 +134,24 @@ COMPARED = ("bf16", "fp8", "tf32")
 
 
 def short_table(facts: Facts, words: Words) -> Table:
-    """Return the requested precision beside those with which people and the headline compare it."""
+    """Return the requested precision beside those with which people and the headline compare it.
+
+    A note says why a narrow type is slower than BF16, where the cause is its matrix products.
+    """
     lead = facts.lead_metric()
     metrics = OVERVIEW if lead in OVERVIEW else (*OVERVIEW, lead)
-    compared = (facts.asked, facts.narrowest, *facts.compared(lead))
-    return comparison_table(facts, "plans", words, metrics=metrics, only=(*compared, *COMPARED))
+    shown = (facts.asked, facts.narrowest, *facts.compared(lead), *COMPARED)
+    table = comparison_table(facts, "plans", words, metrics=metrics, only=shown)
+    slower = [plan for plan in facts.plans() if plan["precision"] in shown and _loses_in_products(facts, plan)]
+    return replace(table, notes=(*table.notes, *narrow_notes(slower, words)))
+
+
+def _loses_in_products(facts: Facts, plan: Doc) -> bool:
+    """Return whether a plan takes more GPU-hours than BF16's, and its longest product more time than in BF16."""
+    wide, gain = facts.plan("bf16"), plan.get("narrow_gain")
+    if wide is None or not gain or not (wide["fits"] and plan["fits"]):
+        return False
+    return bool(gain["gain_ratio"] < 1.0 and plan["gpu_hours"]["mid"] > wide["gpu_hours"]["mid"])
 
 
 def comparison_table(

@@ -434,3 +434,14 @@ def test_the_recipe_of_every_precision_trains_the_same_tokens_and_batch():
     recipes: list[Recipe] = [asked.recipe(policy, asked.clusters[0]) for policy in asked.policies]
 
     assert len({(recipe.seq_len, recipe.global_batch, recipe.method, recipe.optimizer.id) for recipe in recipes}) == 1
+
+
+def test_a_brief_answer_has_the_gain_of_narrow_products_that_its_table_explains():
+    whole, brief = (
+        by_precision(answer_of(params="1B", tokens="1e9", gpus="8", precision="fp8", detailed=detailed).plans)
+        for detailed in (True, False)
+    )
+
+    assert brief["fp8"].narrow_gain is not None
+    assert brief["fp8"].narrow_gain == whole["fp8"].narrow_gain
+    assert brief["fp8"].products == ()

@@ -161,6 +161,17 @@ def test_a_lower_bound_is_marked_wherever_it_is_written():
     assert (figure.text, figure.bare, figure.high) == ("≥ $2.31 million", "≥ 2.31", "≥ $2.71 million")
 
 
+def test_a_cost_that_rounds_to_zero_cents_is_not_said_to_be_nothing():
+    english, chinese = (
+        words_for(lang).figure("money", dict.fromkeys(("low", "mid", "high"), 0.0)) for lang in LANGUAGES
+    )
+
+    assert english is not None
+    assert chinese is not None
+    assert (english.full, english.high, english.bare) == ("<$0.01", "<$0.01", "<0.01")
+    assert chinese.full == "<0.01 美元"
+
+
 def test_a_range_across_zero_is_written_in_words():
     figure = words_for("en").figure("percent", {"low": -0.02, "mid": 0.01, "high": 0.05})
 

@@ -43,6 +43,14 @@ def test_a_value_that_cannot_be_is_refused_before_anything_starts(run, arguments
     assert "hint: " in result.err
 
 
+def test_stdout_is_offered_neither_by_the_help_nor_by_a_hint_since_the_record_cannot_go_there(run) -> None:
+    shown = " ".join(run("numerics", "--help").out.split())
+    refused = run("numerics", "-o", "no/such/place.jsonl").err
+
+    assert "-o, --output PATH Write to this file. --json" in shown
+    assert refused.endswith("hint: choose another path\n")
+
+
 def test_an_existing_record_is_not_overwritten(run, home) -> None:
     (home / "r.jsonl").write_text("something\n")
 

@@ -143,6 +143,13 @@ def test_a_longer_deadline_never_takes_more_gpus():
     assert counts == sorted(counts, reverse=True)
 
 
+def test_a_longer_deadline_takes_no_more_gpus_for_a_model_whose_lean_layouts_are_slow():
+    case = case_of(model="deepseek-v3", tokens="1e12", gpu="h200", precision="fp8")
+    counts = [fewest(case, FREE, DRAWS, by(days * 86400)).gpus for days in (12, 14, 32, 35)]
+
+    assert counts == sorted(counts, reverse=True)
+
+
 def test_more_gpus_never_take_markedly_longer():
     for case in (case_of(params="8B"), case_of(params="70B", precision="fp8")):
         choices = [best_on(case, FREE, gpus) for gpus in (64, 128, 192, 256, 384, 512, 768, 1024)]

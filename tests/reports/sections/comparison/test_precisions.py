@@ -251,6 +251,19 @@ def test_beside_the_runs_stands_what_a_narrow_type_gains_at_the_largest_product(
     assert words in note
 
 
+@pytest.mark.parametrize(("ratio", "times", "noted"), [(0.9, 1.1, True), (0.9, 0.8, False), (1.1, 1.1, False)])
+def test_the_short_table_says_why_a_narrow_type_is_slower_where_its_products_are(ratio, times, noted):
+    gain = {"m": 8192.0, "n": 14336.0, "k": 4096.0, "hidden": 4096.0, "gain_ratio": ratio, "pays_from_hidden": None}
+    document = sample.document()
+    narrow, wide = (next(p for p in document["plans"] if p["precision"] == name) for name in ("fp8", "bf16"))
+    narrow["narrow_gain"] = gain
+    narrow["gpu_hours"] = {"at_least": False} | {end: times * wide["gpu_hours"][end] for end in ("low", "mid", "high")}
+
+    notes = short_table(facts_of_document(document), WORDS).notes
+
+    assert any("FP8 runs 0.90× as fast as BF16" in note for note in notes) == noted
+
+
 def test_an_answer_whose_sizes_are_of_another_product_has_no_such_note():
     gain = {"m": 1.0, "n": 1.0, "k": 1.0, "gain_ratio": 1.0, "pays_from_hidden": None}
 
