@@ -5,15 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import field, replace
+from math import isnan
 
 from planner.lazy import dataclass
-from planner.runlog.events import Event, Fact, Mark, Part, Progress, Step, Total
+from planner.runlog.events import Detail, Event, Fact, Mark, Part, Progress, Step, Total
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.lines import LogLine
 from planner.runlog.moments import Moment
 
 NAN = float("nan")
-COLUMNS = ("duration_s", "end_s", "sequences", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_ratio", "data_s")
+FIGURES = ("duration_s", "sequences", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_ratio", "data_s")
+"""Figures of a line about steps, NaN where it has none."""
+COLUMNS = (*FIGURES, "end_s", "late")
+"""Figures of a line about steps, when it was written, and 1 if that may have been some steps later."""
+FARTHEST_LATE = 64
+"""Most lines about steps among which a late line looks for its place."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,6 +32,8 @@ class Gathered:
     totals: list[tuple[int, int]] = field(default_factory=list)
     """Index of a line of steps and the run's length in it, for each change of the length."""
     first_line: int = 0
+    latest: int = 0
+    """Index of the line that was added last."""
 
     def __len__(self) -> int:
         return len(self.number)
@@ -35,14 +43,47 @@ class Gathered:
         self.first_line = self.first_line or line
         if step.of is not None and (not self.totals or self.totals[-1][1] != step.of):
             self.totals.append((len(self.number), step.of))
+        columns = self.columns
+        self.latest = len(self.number)
+        if step.late and self.number and number < self.number[-1]:
+            self.latest = self._place(number)
+        if self.latest < len(self.number):
+            self._insert(line, step, number)
+            return
         self.number.append(number)
         self.line.append(line)
-        columns = self.columns
         columns["end_s"].append(NAN if step.end is None else step.end.seconds)
-        for name in COLUMNS:
-            if name != "end_s":
-                value = getattr(step, name)
-                columns[name].append(NAN if value is None else value)
+        columns["late"].append(1.0 if step.late else 0.0)
+        for name in FIGURES:
+            value = getattr(step, name)
+            columns[name].append(NAN if value is None else value)
+
+    def _place(self, number: int) -> int:
+        """Return the index at which a late line fills a gap between numbers; the end if there is no gap for it."""
+        place = len(self.number)
+        for index in range(place - 1, max(place - 1 - FARTHEST_LATE, -1), -1):
+            if self.number[index] == number or self.number[index] > self.number[min(index + 1, place - 1)]:
+                return place
+            if self.number[index] < number:
+                return index + 1
+        return 0 if self.number[0] == number + 1 else place
+
+    def _insert(self, line: int, step: Step, number: int) -> None:
+        """Insert a late line, whose time is not that of its step."""
+        self.number.insert(self.latest, number)
+        self.line.insert(self.latest, line)
+        self.columns["end_s"].insert(self.latest, NAN)
+        self.columns["late"].insert(self.latest, 1.0)
+        for name in FIGURES:
+            value = getattr(step, name)
+            self.columns[name].insert(self.latest, NAN if value is None else value)
+
+    def fill(self, figures: Step) -> None:
+        """Fill figures that the line added last does not have."""
+        for name in FIGURES:
+            value, column = getattr(figures, name), self.columns[name]
+            if value is not None and isnan(column[self.latest]):
+                column[self.latest] = value
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,15 +97,23 @@ class Bar:
     epoch: int | None = None
     base: tuple[int, float] = (0, 0.0)
     """Last step and elapsed time of the previous epoch."""
+    framework: str = ""
+    """Framework that has bars of this kind."""
 
     def add(self, line: int, bar: Progress) -> None:
         """Add a state of the bar. The first state is kept and, of the later ones, the last state of each second."""
         if bar.epoch is not None and bar.epoch != self.epoch:
+            again = self.epoch is not None and bar.epoch < self.epoch
+            if again and bar.number == bar.of:
+                return  # another rank has yet to finish its bar
+            self.base = (bar.epoch * bar.of, 0.0) if again else self.last if bar.epoch and len(self.steps) else (0, 0.0)
             self.epoch = bar.epoch
-            self.base = self.last if bar.epoch and len(self.steps) else (0, 0.0)
-        state = self.base[0] + bar.number, self.base[1] + bar.elapsed_s
+        number = self.base[0] + bar.number if bar.overall is None else bar.overall
+        state = number, self.base[1] + bar.elapsed_s
         if len(self.steps) and (bar.number == 0 or state == self.last):
             return  # a new bar shows none of the steps so far
+        if len(self.steps) and state[0] < self.last[0] and state[1] >= self.last[1]:
+            return  # another rank's bar; a restart begins at 0 seconds
         ends = self.steps.columns["end_s"]
         if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - ends[-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
@@ -101,6 +150,9 @@ class Collector:
     total: Total | None = None
     ended_line: int | None = None
     rank: int | None = None
+    """Rank whose lines about steps count: the first that writes one."""
+    bar_rank: int | None = None
+    """Rank whose progress bars count in a log without lines about steps."""
     spans: dict[bool, tuple[float, float]] = field(default_factory=dict)
     """Earliest and latest time of any line, by whether the times have a time zone."""
     ends: dict[bool, int] = field(default_factory=dict)
@@ -145,8 +197,10 @@ class Collector:
                 self.first_understood = self.first_understood or line.number
             if isinstance(event, Step):
                 self._step(form.name, line, event, stamp)
+            elif isinstance(event, Detail):
+                self._detail(form.name, line, event.figures)
             elif isinstance(event, Progress):
-                self._bar(line, event)
+                self._bar(form.name, line, event)
             elif isinstance(event, Part):
                 self._part(event)
             elif isinstance(event, Fact):
@@ -171,12 +225,24 @@ class Collector:
             self.unnumbered.setdefault(name, Gathered()).add(line.number, step, 0)
         else:
             self.numbered.setdefault(name, Gathered()).add(line.number, step, step.number)
+        self._memory(step)
+
+    def _detail(self, name: str, line: LogLine, figures: Step) -> None:
+        if line.rank is None or line.rank == self.rank:
+            if (gathered := self.numbered.get(name)) is not None:
+                gathered.fill(figures)
+            self._memory(figures)
+
+    def _memory(self, step: Step) -> None:
         if step.memory_gib is not None:
             self.facts["peak_mem_gib"] = max(step.memory_gib, float(self.facts.get("peak_mem_gib", 0.0)))
 
-    def _bar(self, line: LogLine, bar: Progress) -> None:
-        if line.rank is None or self.rank is None or line.rank == self.rank:
-            self.bars.setdefault((bar.epoch is not None, bar.of), Bar(of=bar.of)).add(line.number, bar)
+    def _bar(self, name: str, line: LogLine, bar: Progress) -> None:
+        self.bar_rank = line.rank if self.bar_rank is None else self.bar_rank
+        rank = self.bar_rank if self.rank is None else self.rank
+        if line.rank is None or line.rank == rank:
+            key = (bar.epoch is not None, bar.of)
+            self.bars.setdefault(key, Bar(of=bar.of, framework=name)).add(line.number, bar)
 
     @property
     def bar(self) -> Bar | None:

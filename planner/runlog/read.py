@@ -62,6 +62,7 @@ class _Reading:
         self.timeless: tuple[str, ...] = ()
         """Columns of a table of steps without times."""
         self.collector = Collector()
+        self.readers = [(form, form.read if form.begin is None else form.begin()) for form in LOG_FORMATS]
         self.damaged: list[int] = []
         self.damaged_count = 0
         self.last = 0
@@ -84,10 +85,10 @@ class _Reading:
 
     def _log_line(self, line: LogLine, stamp: Moment | None) -> None:
         text = line.text
-        for form in LOG_FORMATS:
+        for form, read in self.readers:
             for mark in form.marks:
                 if mark in text:
-                    self._add(form, line, form.read(text), stamp)
+                    self._add(form, line, read(text), stamp)
                     break
 
     def _table_row(self, line: LogLine) -> None:
