@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 
@@ -57,7 +55,7 @@ def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
     if joined:
         return Chosen(framework=framework or joined[0], gathered=collector.numbered[joined[0]], kind="lines")
     for name, gathered in collector.unnumbered.items():
-        if not np.all(np.isnan(np.array(gathered.columns["duration_s"]))):
+        if not np.all(np.isnan(gathered.column("duration_s"))):
             counted = Gathered(line=gathered.line, columns=gathered.columns, first_line=gathered.first_line)
             counted.number.extend(range(1, len(gathered) + 1))
             return Chosen(framework=framework or name, gathered=counted, kind="timers")
@@ -68,7 +66,7 @@ def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
 
 def _timeless(gathered: Gathered) -> bool:
     """Return whether lines have neither durations nor times, so that a progress bar beside them tells more."""
-    return all(np.all(np.isnan(np.array(gathered.columns[name]))) for name in ("duration_s", "end_s"))
+    return all(np.all(np.isnan(gathered.column(name))) for name in ("duration_s", "end_s"))
 
 
 def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut: bool) -> RunLog:
@@ -130,7 +128,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
 
 def _table(gathered: Gathered) -> dict[str, Floats]:
     """Convert the columns, step numbers and line numbers to arrays."""
-    table: dict[str, Floats] = {name: np.array(gathered.columns[name], dtype=np.float64) for name in COLUMNS}
+    table: dict[str, Floats] = {name: gathered.column(name) for name in COLUMNS}
     table["number"] = np.array(gathered.number, dtype=np.float64)
     table["line"] = np.array(gathered.line, dtype=np.float64)
     return table
@@ -209,6 +207,8 @@ def _merged(table: dict[str, Floats], repeats: npt.NDArray[np.bool_]) -> dict[st
 
     DeepSpeed's pipeline engine, for one, logs the step and the time of day in one line, its duration in the next.
     """
+    if not np.any(repeats):
+        return table
     first, follows = np.flatnonzero(~repeats), np.flatnonzero(repeats)
     before = np.cumsum(~repeats)[follows] - 1
     same = table["number"][first[before]] == table["number"][follows]
@@ -352,4 +352,4 @@ def _marks(collector: Collector, steps: Steps) -> tuple[Marked, ...]:
 
 def restarts(steps: Steps) -> list[int]:
     """Indices of the first line after each restart of the program."""
-    return [after for after, (a, b) in enumerate(pairwise(steps.attempt.tolist()), 1) if b != a]
+    return (np.flatnonzero(np.diff(steps.attempt)) + 1).tolist()

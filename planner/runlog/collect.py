@@ -7,17 +7,25 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from math import isnan
 
+import numpy as np
+import numpy.typing as npt
+
 from planner.lazy import dataclass
+from planner.runlog.columns import Block
 from planner.runlog.events import Detail, Event, Fact, Mark, Part, Progress, Step, Total
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.lines import LogLine
 from planner.runlog.moments import Moment
+
+Floats = npt.NDArray[np.float64]
 
 NAN = float("nan")
 FIGURES = ("duration_s", "sequences", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_ratio", "data_s")
 """Figures of a line about steps, NaN where it has none."""
 COLUMNS = (*FIGURES, "end_s", "late")
 """Figures of a line about steps, when it was written, and 1 if that may have been some steps later."""
+ABSENT = dict.fromkeys(COLUMNS, NAN) | {"late": 0.0}
+"""What a column has for a line without a value."""
 FARTHEST_LATE = 64
 """Most lines about steps among which a late line looks for its place."""
 
@@ -28,7 +36,8 @@ class Gathered:
 
     number: array[int] = field(default_factory=lambda: array("q"))
     line: array[int] = field(default_factory=lambda: array("q"))
-    columns: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
+    columns: dict[str, array[float]] = field(default_factory=dict)
+    """Those of `COLUMNS` that any line has."""
     totals: list[tuple[int, int]] = field(default_factory=list)
     """Index of a line of steps and the run's length in it, for each change of the length."""
     first_line: int = 0
@@ -43,20 +52,49 @@ class Gathered:
         self.first_line = self.first_line or line
         if step.of is not None and (not self.totals or self.totals[-1][1] != step.of):
             self.totals.append((len(self.number), step.of))
-        columns = self.columns
         self.latest = len(self.number)
         if step.late and self.number and number < self.number[-1]:
             self.latest = self._place(number)
-        if self.latest < len(self.number):
-            self._insert(line, step, number)
-            return
-        self.number.append(number)
-        self.line.append(line)
-        columns["end_s"].append(NAN if step.end is None else step.end.seconds)
-        columns["late"].append(1.0 if step.late else 0.0)
+        in_order = self.latest == len(self.number)
+        self.number.insert(self.latest, number)
+        self.line.insert(self.latest, line)
+        if step.end is not None and in_order:  # the time of a line that was put before others is not that of its step
+            self._put("end_s", step.end.seconds)
+        if step.late:
+            self._put("late", 1.0)
         for name in FIGURES:
             value = getattr(step, name)
-            columns[name].append(NAN if value is None else value)
+            if value is not None:
+                self._put(name, value)
+        for name, column in self.columns.items():
+            if len(column) < len(self.number):
+                column.insert(self.latest, ABSENT[name])
+
+    def _put(self, name: str, value: float) -> None:
+        """Put a figure of the line added last into its column."""
+        column = self.columns.get(name)
+        if column is None:
+            column = self.columns[name] = array("d", [ABSENT[name]]) * (len(self.number) - 1)
+        column.insert(self.latest, value)
+
+    def column(self, name: str) -> Floats:
+        """Return a column as an array, `[line]`, without a copy; a column that no line has takes no memory."""
+        column = self.columns.get(name)
+        return np.broadcast_to(ABSENT[name], len(self.number)) if column is None else np.frombuffer(column)
+
+    def add_rows(self, first_line: int, block: Block) -> None:
+        """Add consecutive rows of a table."""
+        self.first_line = self.first_line or first_line
+        number = np.zeros(block.rows, dtype=np.int64) if block.number is None else block.number
+        self.number.frombytes(number.tobytes())
+        self.line.frombytes(np.arange(first_line, first_line + block.rows, dtype=np.int64).tobytes())
+        before = len(self.number) - block.rows
+        for name in {*self.columns, *block.figures}:
+            if name not in self.columns:
+                self.columns[name] = array("d", [ABSENT[name]]) * before
+            values = block.figures.get(name)
+            cells = np.full(block.rows, ABSENT[name]) if values is None else values
+            self.columns[name].frombytes(cells.tobytes())
 
     def _place(self, number: int) -> int:
         """Return the index at which a late line fills a gap between numbers; the end if there is no gap for it."""
@@ -68,22 +106,16 @@ class Gathered:
                 return index + 1
         return 0 if self.number[0] == number + 1 else place
 
-    def _insert(self, line: int, step: Step, number: int) -> None:
-        """Insert a late line, whose time is not that of its step."""
-        self.number.insert(self.latest, number)
-        self.line.insert(self.latest, line)
-        self.columns["end_s"].insert(self.latest, NAN)
-        self.columns["late"].insert(self.latest, 1.0)
-        for name in FIGURES:
-            value = getattr(step, name)
-            self.columns[name].insert(self.latest, NAN if value is None else value)
-
     def fill(self, figures: Step) -> None:
         """Fill figures that the line added last does not have."""
         for name in FIGURES:
-            value, column = getattr(figures, name), self.columns[name]
-            if value is not None and isnan(column[self.latest]):
-                column[self.latest] = value
+            value = getattr(figures, name)
+            if value is None:
+                continue
+            if name not in self.columns:
+                self.columns[name] = array("d", [NAN]) * len(self.number)
+            if isnan(self.columns[name][self.latest]):
+                self.columns[name][self.latest] = value
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,12 +146,10 @@ class Bar:
             return  # a new bar shows none of the steps so far
         if len(self.steps) and state[0] < self.last[0] and state[1] >= self.last[1]:
             return  # another rank's bar; a restart begins at 0 seconds
-        ends = self.steps.columns["end_s"]
-        if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - ends[-1] < 1.0:
+        if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - self.steps.columns["end_s"][-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
         else:
-            self.steps.add(line, bar.rates, state[0])
-            ends[-1] = state[1]
+            self.steps.add(line, replace(bar.rates, end=Moment(state[1], zoned=False)), state[0])
         self.last = state
 
 
@@ -226,6 +256,26 @@ class Collector:
         else:
             self.numbered.setdefault(name, Gathered()).add(line.number, step, step.number)
         self._memory(step)
+
+    def add_rows(self, name: str, first_line: int, block: Block) -> None:
+        """Add the steps of consecutive rows of a table.
+
+        Args:
+            name: name under which tables are collected.
+            first_line: number of the line of the first row.
+            block: the steps.
+        """
+        self.understood += block.rows
+        self.first_understood = self.first_understood or first_line
+        self.last_understood = first_line + block.rows - 1
+        end = block.figures.get("end_s")
+        if end is not None:
+            for seconds in (float(np.min(end)), float(np.max(end))):
+                self.see(Moment(seconds, zoned=block.zoned))
+            self.ends[block.zoned] = self.ends.get(block.zoned, 0) + block.rows
+        tables = self.unnumbered if block.number is None else self.numbered
+        tables.setdefault(name, Gathered()).add_rows(first_line, block)
+        self._memory(Step(memory_gib=block.memory_gib))
 
     def _detail(self, name: str, line: LogLine, figures: Step) -> None:
         if line.rank is None or line.rank == self.rank:

@@ -61,7 +61,7 @@ def optional(text: str | None, scale: float = 1.0) -> float | None:
     return number * scale if number else None
 
 
-_PERCENT_FROM = 1.5
+PERCENT_FROM = 1.5
 """Value from which on an MFU without a unit is taken to be in percent."""
 
 
@@ -77,7 +77,7 @@ def mfu_of(text: str | None, *, percent: bool = False) -> float | None:
     number = optional(text.removesuffix("%"))
     if number is None:
         return None
-    return number / 100 if percent or text.endswith("%") or number >= _PERCENT_FROM else number
+    return number / 100 if percent or text.endswith("%") or number >= PERCENT_FROM else number
 
 
 TFLOPS_KEYS = ("tflops", "tflops_per_gpu", "tflops_per_device", "tflop/s/gpu", "throughput per gpu (tflop/s/gpu)",

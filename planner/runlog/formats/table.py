@@ -48,6 +48,8 @@ MOST_CHARACTERS = 100_000
 """Most characters of the first line that are read as JSON; Python's CSV reader rejects cells longer than 131,072."""
 
 
+BATCH = "global_batch"
+_POINTS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 _DECIMAL_COMMA = re.compile(r"[0-9]{0,15},[0-9]{1,20}")
 
 
@@ -116,7 +118,7 @@ def row_steps(first: str, line: str) -> Iterator[Step]:
     """
     row = cells_of(first, line)
     counter = next((name for name in NUMBERS if name in names_of(first)), None)
-    number = None if counter is None else as_number(row.get(counter))
+    number = None if counter is None else _counted(row.get(counter), by_commas=separator_of(first) == ",")
     column = next((name for name in DURATIONS if row.get(name) not in (None, "")), None)
     duration = None if column is None else _above_zero(column, row[column]) * DURATIONS[column]
     stamp = _cell(row, TIMES)
@@ -131,11 +133,34 @@ def row_steps(first: str, line: str) -> Iterator[Step]:
         number=None if number is None else int(number),
         duration_s=duration,
         end=moment,
-        sequences=None if row.get("global_batch") in (None, "") else _above_zero("global_batch", row["global_batch"]),
+        sequences=None if row.get(BATCH) in (None, "") else _above_zero(BATCH, row[BATCH]),
         data_s=None if data is None else as_number(row[data]),
         memory_gib=optional(str(_cell(row, MEMORY) or "")),
         **rates_of(rates),
     )
+
+
+def grouped_by_points(text: str) -> bool:
+    """Whether points may separate the thousands of a whole number, as in `12.000`."""
+    return _POINTS.fullmatch(text.strip()) is not None
+
+
+def _counted(value: object, *, by_commas: bool) -> float | None:
+    """Read the number of a step; None if the cell is blank.
+
+    Args:
+        value: cell of the table.
+        by_commas: whether commas separate cells, so that a point in a number is a decimal point.
+
+    Raises:
+        DamagedError: the cell is no number, or may have points between its thousands.
+    """
+    if value in (None, ""):
+        return None
+    number = as_number(value)
+    if number is None or (not by_commas and isinstance(value, str) and grouped_by_points(value)):
+        raise DamagedError("step", str(value), "a whole number without separators between its thousands")
+    return number
 
 
 RATES = {*TFLOPS_KEYS, *MFU_KEYS, *TPS_KEYS}
