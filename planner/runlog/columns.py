@@ -77,6 +77,8 @@ class Columns:
         if set(map(len, split)) != {len(self.names)} or not all(rows):
             return None
         text = "\n".join(rows)
+        if self.separator == ";" and "," in text and "." in text:  # points may separate thousands
+            return None
         if any(mark in text for mark in SPECIAL) or max(map(len, rows)) > LONGEST_LINE:
             return None
 
@@ -232,7 +234,7 @@ def _times(cells: Cells, *, comma: bool) -> tuple[Floats, bool]:
         moments = np.array(bare, dtype="datetime64[us]")
     except ValueError:
         raise _OtherwiseError from None
-    seconds = moments.astype(np.int64) / 1e6
+    seconds = (moments - np.datetime64(0, "us")) / np.timedelta64(1, "s")
     if not np.all((seconds >= EPOCH_S[0]) & (seconds <= EPOCH_S[1])):
         raise _OtherwiseError
     return seconds, bool(zone)

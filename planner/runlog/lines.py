@@ -100,14 +100,17 @@ def lines_of(texts: Iterable[str], number: int = 1) -> Iterator[LogLine]:
 
 
 def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-    number = 1
+    decoder, number = None, 1
     for chunk in _unpacked(file, name):
-        if b"\0" in chunk:
+        if decoder is None:
+            wide = chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")("replace")
+        if not wide and b"\0" in chunk:
             raise InputFileError(f"{name}:{number}: expected text, found a binary file", hint="pass the log as text")
         number += chunk.count(b"\n")
         yield decoder.decode(chunk)
-    yield decoder.decode(b"", final=True)
+    if decoder is not None:
+        yield decoder.decode(b"", final=True)
 
 
 def _is_document(number: int, text: str) -> bool:
