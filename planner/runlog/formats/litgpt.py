@@ -44,6 +44,8 @@ class _Reader:
         """Iteration of the last line."""
         self.seconds: float | None = 0.0
         """Time of the iterations since the last step; None if one of them has no line."""
+        self.ended = False
+        """Whether that iteration ended a step."""
         self.step = 0
         self.resumed = False
 
@@ -60,15 +62,16 @@ class _Reader:
         yield from self._other(text)
 
     def _iteration(self, line: re.Match[str]) -> Iterator[Event]:
-        number = int(line[1])
-        if number != self.iteration + 1:
-            self.seconds = 0.0 if number == 1 else None
-        self.iteration, self.step = number, int(line[2])
-        seconds = amount("iter time", line[3]) * MILLI
-        self.seconds = None if self.seconds is None else self.seconds + seconds
-        if line[4] is not None:
+        number, seconds = int(line[1]), amount("iter time", line[3]) * MILLI
+        if number != self.iteration:  # else another rank repeats the line
+            if number != self.iteration + 1:
+                self.seconds = 0.0 if number == 1 else None
+            elif self.ended:
+                self.seconds = 0.0
+            self.seconds = None if self.seconds is None else self.seconds + seconds
+            self.iteration, self.step, self.ended = number, int(line[2]), line[4] is not None
+        if self.ended:
             yield Step(number=self.step, duration_s=self.seconds)
-            self.seconds = 0.0
 
     def _other(self, text: str) -> Iterator[Event]:
         evaluation, params = _EVALUATION.search(text), _PARAMS.search(text)

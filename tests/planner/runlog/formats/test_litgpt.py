@@ -48,6 +48,16 @@ def test_a_log_that_begins_within_a_step_times_only_whole_steps():
     assert log.steps.duration_s[1:] == pytest.approx(np.full(47, 2.0))
 
 
+def test_lines_that_are_written_twice_count_once():
+    lines = litgpt_log(range(1, 50), 0.5, accumulation=4)
+    for written in (
+        [line for line in lines for _ in range(2)],
+        [f"[rank{rank}]:{line}" for line in lines for rank in (0, 1)],
+    ):
+        log = read(text_of(written))
+        assert log.steps.duration_s == pytest.approx(np.full(49, 2.0))
+
+
 def test_a_resumed_program_did_fewer_steps_than_the_number_of_its_last():
     resumed = ["Resuming training from out/pretrain/step-00000040/lit_model.pth", "Verifying settings ..."]
     log = read(text_of(START, litgpt_log(range(1, 50), 0.5), resumed, litgpt_log(range(41, 80), 0.5), END))
