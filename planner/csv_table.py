@@ -1,9 +1,10 @@
-"""CSV tables: the writer that every export and report uses, and detection of the separator in users' files."""
+"""CSV tables: the writer of every export and report; separators between cells, and decimal marks, of users' files."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,58 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 def separator_of(header: str) -> str:
     """The most frequent separator in a header line; a comma if it has none."""
     return max(SEPARATORS, key=header.count)
+
+
+POINT, COMMA = ".", ","
+"""Decimal marks."""
+EITHER = "either"
+"""Mark of a number like `1.234` or `1,234`, in which it may be a decimal mark or separate thousands."""
+_NUMBER = re.compile(r"([+-]?)([0-9.,][0-9., \u00a0\u202f'\u2019]*)((?:[eE][+-]?[0-9]+)?[A-Za-z]{0,3})")
+_POINTS, _COMMAS = (re.compile(rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+") for mark in (r"\.", ","))
+_SPACES = re.compile(r"(?<=[0-9])[ \u00a0\u202f'\u2019](?=[0-9]{3}(?![0-9]))")
+
+
+def decimal_mark(text: str) -> str | None:
+    """Return the decimal mark that a number shows.
+
+    Returns:
+        `POINT` or `COMMA`; `EITHER` if the mark may also separate thousands; None for a number without any mark, and
+        for a text that is not a number.
+    """
+    number = _NUMBER.fullmatch(text.strip())
+    if number is None:
+        return None
+    marks = [mark for mark in number[2] if mark in (POINT, COMMA)]
+    if not marks:
+        return None
+    last = marks[-1]
+    whole, _, decimals = number[2].rpartition(last)
+    other = COMMA if last == POINT else POINT
+    if len(set(marks)) == 2:
+        return last if marks.count(last) == 1 else None
+    if len(marks) > 1:
+        grouped = (_POINTS if last == POINT else _COMMAS).fullmatch(_SPACES.sub("", number[2]))
+        return other if grouped else None
+    may_group = len(decimals) == 3 and 1 <= len(whole) <= 3 and not whole.startswith("0")
+    return EITHER if may_group else last
+
+
+def with_point(text: str) -> str:
+    """Return a number with a decimal comma as one with a decimal point, without separators between thousands.
+
+    Any other text stays as it is.
+    """
+    number = _NUMBER.fullmatch(text.strip())
+    if number is None:
+        return text
+    whole, comma, decimals = _SPACES.sub("", number[2]).partition(COMMA)
+    if POINT in whole:
+        if not _POINTS.fullmatch(whole):
+            return text
+        whole = whole.replace(POINT, "")
+    if not (whole + decimals).isdecimal() or (comma and not decimals):
+        return text
+    return f"{number[1]}{whole or 0}{POINT if comma else ''}{decimals}{number[3]}"
 
 
 def csv_table(

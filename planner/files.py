@@ -6,6 +6,7 @@ Directories and devices are rejected at once, because reading them would fail la
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from contextlib import suppress
@@ -76,8 +77,19 @@ def read_bytes(path: Path, *, most_bytes: int = LARGEST_BYTES) -> bytes:
     return content
 
 
+def decoded(content: bytes) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with a byte-order mark, as spreadsheets and Windows' shells write it.
+
+    Raises:
+        UnicodeDecodeError: it is neither.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    return content.decode("utf-8-sig")
+
+
 def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_BYTES) -> str:
-    """The text of a UTF-8 file, without its byte-order mark.
+    """The text of a file in UTF-8, or in UTF-16 with a byte-order mark, without this mark.
 
     Args:
         path: the file.
@@ -86,10 +98,10 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
 
     Raises:
         UsageError: the file is missing or cannot be read.
-        InputFileError: it is neither a file nor a pipe, is too large, or is not UTF-8.
+        InputFileError: it is neither a file nor a pipe, is too large, or is in neither encoding.
     """
     try:
-        return read_bytes(path, most_bytes=most_bytes).decode("utf-8-sig")
+        return decoded(read_bytes(path, most_bytes=most_bytes))
     except UnicodeDecodeError:
         display_name = path.name if name is None else name
         raise InputFileError(f"{display_name}:1: expected text in UTF-8", hint="save the file as UTF-8") from None

@@ -123,8 +123,21 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
     written.write(comments)
     writer = csv.DictWriter(written, columns, restval="", lineterminator="\n", delimiter=separator)
     writer.writeheader()
-    writer.writerows([*kept, *({name: row.get(name, "") for name in columns} for row in rows)])
+    own = rows if separator == "," else _with_mark_of(kept, rows)
+    writer.writerows([*kept, *({name: row.get(name, "") for name in columns} for row in own)])
     return written.getvalue()
+
+
+def _with_mark_of(kept: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
+    """Return rows with decimal commas if the rows of the file have them."""
+    from planner.csv_table import COMMA, POINT, decimal_mark
+    from planner.validation.runs import NUMERIC
+
+    if not any(decimal_mark(row[name] or "") == COMMA for row in kept for name in NUMERIC if name in row):
+        return rows
+    return [
+        {name: cell.replace(POINT, COMMA) if name in NUMERIC else cell for name, cell in row.items()} for row in rows
+    ]
 
 
 def replaced_values(path: Path | None, rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str, str]]:

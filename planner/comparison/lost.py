@@ -129,16 +129,16 @@ def _pauses(log: RunLog, durations: Durations, median: float, sums: _Sums) -> No
         by_line.setdefault(mark.before, set()).add(mark.kind)
     apart = np.diff(end)
     worked = durations.seconds[1:] * log.steps.count[1:]
-    for after in np.flatnonzero(~np.isnan(apart)) + 1:
-        restart = log.steps.attempt[after] != log.steps.attempt[after - 1]
-        own = worked[after - 1]
-        if np.isnan(own):
-            own = median * max(log.steps.count[after], 1.0)
-        pause = float(apart[after - 1] - own)
-        if restart:
+    worked = np.where(np.isnan(worked), median * np.maximum(log.steps.count[1:], 1.0), worked)
+    pauses, restart = apart - worked, np.diff(log.steps.attempt) != 0
+    with np.errstate(invalid="ignore"):
+        long = pauses > LEAST_PAUSE_RATIO * median
+    if log.durations_from == "clock":  # the known part is in `durations.pauses`; the rest looks like slow steps
+        long[:] = False
+    for before in np.flatnonzero(~np.isnan(apart) & (restart | long)):
+        pause = float(pauses[before])
+        if restart[before]:
             sums.add("stops", max(pause, 0.0))
-        elif pause > LEAST_PAUSE_RATIO * median:
-            if log.durations_from == "clock":
-                continue  # the known part is in `durations.pauses`; the rest looks like slow steps
-            kinds = by_line.get(int(after), set())
+        else:
+            kinds = by_line.get(int(before) + 1, set())
             sums.add(next((kind for kind in ("checkpoint", "evaluation") if kind in kinds), "other"), pause)

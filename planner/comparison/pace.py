@@ -70,9 +70,9 @@ def _paused(log: RunLog, seconds: Floats) -> list[tuple[str, float]]:
     marks = [mark for mark in log.marks if mark.kind in ("checkpoint", "evaluation")]
     after = [mark for mark in marks if mark.before >= len(seconds)]
     pauses = [(mark.kind, mark.duration_s) for mark in after if mark.duration_s is not None]
-    held = {mark.before for mark in marks}
-    plain = [line for line in range(len(seconds)) if line not in held and not np.isnan(seconds[line])]
-    if not plain:
+    plain = ~np.isnan(seconds)
+    plain[[mark.before for mark in marks if mark.before < len(seconds)]] = False
+    if not np.any(plain):
         return pauses
     median = float(np.median(seconds[plain]))
     for mark in sorted(marks, key=lambda mark: mark.duration_s is None):

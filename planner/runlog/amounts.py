@@ -6,15 +6,17 @@ import re
 
 LARGEST_AMOUNT, SMALLEST_AMOUNT = 1e15, 1e-12
 """Range of plausible amounts other than 0: no file holds more seconds, watts, joules or bytes than this, or less."""
-_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
-_LONGEST_NUMBER = 40
+DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
+"""Form of a number that is not negative, without separators between its thousands."""
+LONGEST_NUMBER = 40
+"""Most characters of a number."""
 
 
 def as_number(value: object) -> float | None:
     """Read a number that is 0 or between `SMALLEST_AMOUNT` and `LARGEST_AMOUNT`; None if the value is not."""
     if isinstance(value, str):
         text = value.strip()
-        if len(text) > _LONGEST_NUMBER or not _DECIMAL.fullmatch(text):
+        if len(text) > LONGEST_NUMBER or not DECIMAL.fullmatch(text):
             return None
         value = float(text)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 
 from planner.lazy import dataclass
-from planner.runlog.collect import COLUMNS, Collector, Gathered
+from planner.runlog.collect import COLUMNS, FIGURES, Collector, Gathered
 from planner.runlog.log import Closing, Floats, Marked, PartTime, RunLog, Steps, Whole
 
 SHORTEST_BAR_S = 10.0
@@ -22,6 +20,9 @@ FASTEST_JUMP = 2.0
 OFTEN, SHORT = 0.05, 3.0
 """Lines of several ranks are interleaved if step numbers decrease in more than this share of the lines, and typically
 after this number of lines or fewer."""
+
+TOGETHER_RATIO = 0.5
+"""Share of the time of its steps after which a late line may follow another, if they were not written together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +46,27 @@ def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
     unnumbered = [name for name in collector.unnumbered if name not in joining]
     joined = [name for name in collector.numbered if name in joining]
     framework = (leading or unnumbered or [""])[0]
-    if leading:
-        return Chosen(framework=framework, gathered=collector.numbered[framework], kind="lines")
     bar = collector.bar
+    if leading and (bar is None or bar.framework != framework or not _timeless(collector.numbered[framework])):
+        return Chosen(framework=framework, gathered=collector.numbered[framework], kind="lines")
     if bar is not None and (framework or not joined):
-        label = framework or ("Lightning" if bar.epoch is not None else "")
+        label = framework or (bar.framework if bar.epoch is not None or bar.framework not in joining else "")
         return Chosen(framework=label, gathered=bar.steps, kind="bar")
     if joined:
         return Chosen(framework=framework or joined[0], gathered=collector.numbered[joined[0]], kind="lines")
     for name, gathered in collector.unnumbered.items():
-        if not np.all(np.isnan(np.array(gathered.columns["duration_s"]))):
+        if not np.all(np.isnan(gathered.column("duration_s"))):
             counted = Gathered(line=gathered.line, columns=gathered.columns, first_line=gathered.first_line)
             counted.number.extend(range(1, len(gathered) + 1))
             return Chosen(framework=framework or name, gathered=counted, kind="timers")
     if unnumbered:
         return Chosen(framework=framework, gathered=collector.unnumbered[framework], kind="lines")
     return None
+
+
+def _timeless(gathered: Gathered) -> bool:
+    """Return whether lines have neither durations nor times, so that a progress bar beside them tells more."""
+    return all(np.all(np.isnan(gathered.column(name))) for name in ("duration_s", "end_s"))
 
 
 def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut: bool) -> RunLog:
@@ -77,6 +83,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     table = _table(chosen.gathered)
     table, disordered = (table, False) if chosen.kind == "bar" else _by_time(table)
     table, interleaved = _in_order(table)
+    table = _without_late_times(table)
     disordered |= interleaved
     if disordered:
         notes.append("interleaved")
@@ -121,7 +128,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
 
 def _table(gathered: Gathered) -> dict[str, Floats]:
     """Convert the columns, step numbers and line numbers to arrays."""
-    table: dict[str, Floats] = {name: np.array(gathered.columns[name], dtype=np.float64) for name in COLUMNS}
+    table: dict[str, Floats] = {name: gathered.column(name) for name in COLUMNS}
     table["number"] = np.array(gathered.number, dtype=np.float64)
     table["line"] = np.array(gathered.line, dtype=np.float64)
     return table
@@ -151,6 +158,18 @@ def _begins(collector: Collector, line: Floats) -> Floats:
         if between.mark.after_step is not None and after < len(line):
             begins[after] = between.mark.after_step
     return begins
+
+
+def _without_late_times(table: dict[str, Floats]) -> dict[str, Floats]:
+    """Drop the times of lines that were written together with the next one, some steps after their own."""
+    late, end = table["late"] > 0, table["end_s"]
+    if np.sum(late) < 2:
+        return table
+    worked = table["duration_s"][1:] * np.diff(table["number"])
+    with np.errstate(invalid="ignore"):
+        apart = np.diff(end) >= TOGETHER_RATIO * worked
+    together = late[1:] & late[:-1] & ~apart
+    return table | {"end_s": np.where(np.append(together, False), np.nan, end)}
 
 
 def _rows(table: dict[str, Floats], indices: Whole) -> dict[str, Floats]:
@@ -188,6 +207,8 @@ def _merged(table: dict[str, Floats], repeats: npt.NDArray[np.bool_]) -> dict[st
 
     DeepSpeed's pipeline engine, for one, logs the step and the time of day in one line, its duration in the next.
     """
+    if not np.any(repeats):
+        return table
     first, follows = np.flatnonzero(~repeats), np.flatnonzero(repeats)
     before = np.cumsum(~repeats)[follows] - 1
     same = table["number"][first[before]] == table["number"][follows]
@@ -263,7 +284,8 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str, begins: Floats) 
     with np.errstate(divide="ignore", invalid="ignore"):
         seconds = elapsed / np.diff(number)[same]
     by_clock[1:][same] = np.where((seconds > 0) & np.isfinite(seconds), seconds, np.nan)
-    printed = np.mean(~np.isnan(duration)) > 0.5 if len(duration) else False
+    share = np.mean(~np.isnan(duration)) if len(duration) else 0.0
+    printed = share > 0.5 or (share > 0 and bool(np.all(np.isnan(by_clock))))
     source = "timers" if kind == "timers" else "printed" if printed else "bar" if kind == "bar" else "clock"
     if source in ("bar", "clock"):
         duration = by_clock
@@ -279,7 +301,7 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str, begins: Floats) 
     steps = Steps(
         number=number.astype(np.int64), count=count, duration_s=duration, attempt=attempt,
         end_s=np.full(len(number), np.nan) if kind == "bar" else table["end_s"], line=table["line"].astype(np.int64),
-        **{name: table[name] for name in COLUMNS if name not in ("duration_s", "end_s")},
+        **{name: table[name] for name in FIGURES if name != "duration_s"},
     )  # fmt: skip
     return steps, source
 
@@ -330,4 +352,4 @@ def _marks(collector: Collector, steps: Steps) -> tuple[Marked, ...]:
 
 def restarts(steps: Steps) -> list[int]:
     """Indices of the first line after each restart of the program."""
-    return [after for after, (a, b) in enumerate(pairwise(steps.attempt.tolist()), 1) if b != a]
+    return (np.flatnonzero(np.diff(steps.attempt)) + 1).tolist()

@@ -5,15 +5,29 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import field, replace
+from math import isnan
+
+import numpy as np
+import numpy.typing as npt
 
 from planner.lazy import dataclass
-from planner.runlog.events import Event, Fact, Mark, Part, Progress, Step, Total
+from planner.runlog.columns import Block
+from planner.runlog.events import Detail, Event, Fact, Mark, Part, Progress, Step, Total
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.lines import LogLine
 from planner.runlog.moments import Moment
 
+Floats = npt.NDArray[np.float64]
+
 NAN = float("nan")
-COLUMNS = ("duration_s", "end_s", "sequences", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_ratio", "data_s")
+FIGURES = ("duration_s", "sequences", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_ratio", "data_s")
+"""Figures of a line about steps, NaN where it has none."""
+COLUMNS = (*FIGURES, "end_s", "late")
+"""Figures of a line about steps, when it was written, and 1 if that may have been some steps later."""
+ABSENT = dict.fromkeys(COLUMNS, NAN) | {"late": 0.0}
+"""What a column has for a line without a value."""
+FARTHEST_LATE = 64
+"""Most lines about steps among which a late line looks for its place."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,10 +36,13 @@ class Gathered:
 
     number: array[int] = field(default_factory=lambda: array("q"))
     line: array[int] = field(default_factory=lambda: array("q"))
-    columns: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
+    columns: dict[str, array[float]] = field(default_factory=dict)
+    """Those of `COLUMNS` that any line has."""
     totals: list[tuple[int, int]] = field(default_factory=list)
     """Index of a line of steps and the run's length in it, for each change of the length."""
     first_line: int = 0
+    latest: int = 0
+    """Index of the line that was added last."""
 
     def __len__(self) -> int:
         return len(self.number)
@@ -35,14 +52,70 @@ class Gathered:
         self.first_line = self.first_line or line
         if step.of is not None and (not self.totals or self.totals[-1][1] != step.of):
             self.totals.append((len(self.number), step.of))
-        self.number.append(number)
-        self.line.append(line)
-        columns = self.columns
-        columns["end_s"].append(NAN if step.end is None else step.end.seconds)
-        for name in COLUMNS:
-            if name != "end_s":
-                value = getattr(step, name)
-                columns[name].append(NAN if value is None else value)
+        self.latest = len(self.number)
+        if step.late and self.number and number < self.number[-1]:
+            self.latest = self._place(number)
+        in_order = self.latest == len(self.number)
+        self.number.insert(self.latest, number)
+        self.line.insert(self.latest, line)
+        if step.end is not None and in_order:  # the time of a line that was put before others is not that of its step
+            self._put("end_s", step.end.seconds)
+        if step.late:
+            self._put("late", 1.0)
+        for name in FIGURES:
+            value = getattr(step, name)
+            if value is not None:
+                self._put(name, value)
+        for name, column in self.columns.items():
+            if len(column) < len(self.number):
+                column.insert(self.latest, ABSENT[name])
+
+    def _put(self, name: str, value: float) -> None:
+        """Put a figure of the line added last into its column."""
+        column = self.columns.get(name)
+        if column is None:
+            column = self.columns[name] = array("d", [ABSENT[name]]) * (len(self.number) - 1)
+        column.insert(self.latest, value)
+
+    def column(self, name: str) -> Floats:
+        """Return a column as an array, `[line]`, without a copy; a column that no line has takes no memory."""
+        column = self.columns.get(name)
+        return np.broadcast_to(ABSENT[name], len(self.number)) if column is None else np.frombuffer(column)
+
+    def add_rows(self, first_line: int, block: Block) -> None:
+        """Add consecutive rows of a table."""
+        self.first_line = self.first_line or first_line
+        number = np.zeros(block.rows, dtype=np.int64) if block.number is None else block.number
+        self.number.frombytes(number.tobytes())
+        self.line.frombytes(np.arange(first_line, first_line + block.rows, dtype=np.int64).tobytes())
+        before = len(self.number) - block.rows
+        for name in {*self.columns, *block.figures}:
+            if name not in self.columns:
+                self.columns[name] = array("d", [ABSENT[name]]) * before
+            values = block.figures.get(name)
+            cells = np.full(block.rows, ABSENT[name]) if values is None else values
+            self.columns[name].frombytes(cells.tobytes())
+
+    def _place(self, number: int) -> int:
+        """Return the index at which a late line fills a gap between numbers; the end if there is no gap for it."""
+        place = len(self.number)
+        for index in range(place - 1, max(place - 1 - FARTHEST_LATE, -1), -1):
+            if self.number[index] == number or self.number[index] > self.number[min(index + 1, place - 1)]:
+                return place
+            if self.number[index] < number:
+                return index + 1
+        return 0 if self.number[0] == number + 1 else place
+
+    def fill(self, figures: Step) -> None:
+        """Fill figures that the line added last does not have."""
+        for name in FIGURES:
+            value = getattr(figures, name)
+            if value is None:
+                continue
+            if name not in self.columns:
+                self.columns[name] = array("d", [NAN]) * len(self.number)
+            if isnan(self.columns[name][self.latest]):
+                self.columns[name][self.latest] = value
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,21 +129,27 @@ class Bar:
     epoch: int | None = None
     base: tuple[int, float] = (0, 0.0)
     """Last step and elapsed time of the previous epoch."""
+    framework: str = ""
+    """Framework that has bars of this kind."""
 
     def add(self, line: int, bar: Progress) -> None:
         """Add a state of the bar. The first state is kept and, of the later ones, the last state of each second."""
         if bar.epoch is not None and bar.epoch != self.epoch:
+            again = self.epoch is not None and bar.epoch < self.epoch
+            if again and bar.number == bar.of:
+                return  # another rank has yet to finish its bar
+            self.base = (bar.epoch * bar.of, 0.0) if again else self.last if bar.epoch and len(self.steps) else (0, 0.0)
             self.epoch = bar.epoch
-            self.base = self.last if bar.epoch and len(self.steps) else (0, 0.0)
-        state = self.base[0] + bar.number, self.base[1] + bar.elapsed_s
+        number = self.base[0] + bar.number if bar.overall is None else bar.overall
+        state = number, self.base[1] + bar.elapsed_s
         if len(self.steps) and (bar.number == 0 or state == self.last):
             return  # a new bar shows none of the steps so far
-        ends = self.steps.columns["end_s"]
-        if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - ends[-1] < 1.0:
+        if len(self.steps) and state[0] < self.last[0] and state[1] >= self.last[1]:
+            return  # another rank's bar; a restart begins at 0 seconds
+        if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - self.steps.columns["end_s"][-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
         else:
-            self.steps.add(line, bar.rates, state[0])
-            ends[-1] = state[1]
+            self.steps.add(line, replace(bar.rates, end=Moment(state[1], zoned=False)), state[0])
         self.last = state
 
 
@@ -101,6 +180,9 @@ class Collector:
     total: Total | None = None
     ended_line: int | None = None
     rank: int | None = None
+    """Rank whose lines about steps count: the first that writes one."""
+    bar_rank: int | None = None
+    """Rank whose progress bars count in a log without lines about steps."""
     spans: dict[bool, tuple[float, float]] = field(default_factory=dict)
     """Earliest and latest time of any line, by whether the times have a time zone."""
     ends: dict[bool, int] = field(default_factory=dict)
@@ -145,8 +227,10 @@ class Collector:
                 self.first_understood = self.first_understood or line.number
             if isinstance(event, Step):
                 self._step(form.name, line, event, stamp)
+            elif isinstance(event, Detail):
+                self._detail(form.name, line, event.figures)
             elif isinstance(event, Progress):
-                self._bar(line, event)
+                self._bar(form.name, line, event)
             elif isinstance(event, Part):
                 self._part(event)
             elif isinstance(event, Fact):
@@ -171,12 +255,44 @@ class Collector:
             self.unnumbered.setdefault(name, Gathered()).add(line.number, step, 0)
         else:
             self.numbered.setdefault(name, Gathered()).add(line.number, step, step.number)
+        self._memory(step)
+
+    def add_rows(self, name: str, first_line: int, block: Block) -> None:
+        """Add the steps of consecutive rows of a table.
+
+        Args:
+            name: name under which tables are collected.
+            first_line: number of the line of the first row.
+            block: the steps.
+        """
+        self.understood += block.rows
+        self.first_understood = self.first_understood or first_line
+        self.last_understood = first_line + block.rows - 1
+        end = block.figures.get("end_s")
+        if end is not None:
+            for seconds in (float(np.min(end)), float(np.max(end))):
+                self.see(Moment(seconds, zoned=block.zoned))
+            self.ends[block.zoned] = self.ends.get(block.zoned, 0) + block.rows
+        tables = self.unnumbered if block.number is None else self.numbered
+        tables.setdefault(name, Gathered()).add_rows(first_line, block)
+        self._memory(Step(memory_gib=block.memory_gib))
+
+    def _detail(self, name: str, line: LogLine, figures: Step) -> None:
+        if line.rank is None or line.rank == self.rank:
+            if (gathered := self.numbered.get(name)) is not None:
+                gathered.fill(figures)
+            self._memory(figures)
+
+    def _memory(self, step: Step) -> None:
         if step.memory_gib is not None:
             self.facts["peak_mem_gib"] = max(step.memory_gib, float(self.facts.get("peak_mem_gib", 0.0)))
 
-    def _bar(self, line: LogLine, bar: Progress) -> None:
-        if line.rank is None or self.rank is None or line.rank == self.rank:
-            self.bars.setdefault((bar.epoch is not None, bar.of), Bar(of=bar.of)).add(line.number, bar)
+    def _bar(self, name: str, line: LogLine, bar: Progress) -> None:
+        self.bar_rank = line.rank if self.bar_rank is None else self.bar_rank
+        rank = self.bar_rank if self.rank is None else self.rank
+        if line.rank is None or line.rank == rank:
+            key = (bar.epoch is not None, bar.of)
+            self.bars.setdefault(key, Bar(of=bar.of, framework=name)).add(line.number, bar)
 
     @property
     def bar(self) -> Bar | None:

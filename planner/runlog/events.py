@@ -46,6 +46,17 @@ class Step:
     """Seconds per step spent waiting for data."""
     memory_gib: float | None = None
     """Peak memory of a GPU so far."""
+    late: bool = False
+    """Whether the line may have been written some steps after its own, as when figures are gathered before they are
+    logged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """More figures of the latest line about steps, on a line of their own."""
+
+    figures: Step
+    """The figures; its number, time and length of the run are not used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +123,8 @@ class Progress:
     """Rates and timings printed behind the bar, as a step without a number."""
     epoch: int | None = None
     """Number of the epoch, if there is one bar per epoch; otherwise None."""
+    overall: int | None = None
+    """Steps done in the whole run, if the bar of an epoch shows them, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,4 +137,4 @@ class Total:
     """Number of steps since the program started."""
 
 
-Event: TypeAlias = "Step | Part | Fact | Mark | Progress | Total"
+Event: TypeAlias = "Step | Detail | Part | Fact | Mark | Progress | Total"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -59,8 +59,31 @@ def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
     Raises:
         InputFileError: it is not text, or a damaged archive.
     """
-    number, partial, long = 1, "", False
-    for text in _opening_whole(_decoded(file, name)):
+    return lines_of(log_texts(file, name))
+
+
+def log_texts(file: BinaryIO, name: str) -> Iterator[str]:
+    """Yield the text of a log in pieces that may end within a line; the first holds the whole first line if it is JSON.
+
+    Args:
+        file: file at its beginning; a gzip archive is unpacked.
+        name: name of the file, for errors.
+
+    Raises:
+        InputFileError: it is not text, or a damaged archive.
+    """
+    return _opening_whole(_decoded(file, name))
+
+
+def lines_of(texts: Iterable[str], number: int = 1) -> Iterator[LogLine]:
+    """Yield the lines of a text.
+
+    Args:
+        texts: the text in pieces, as `log_texts` yields them.
+        number: number of its first line.
+    """
+    partial, long = "", False
+    for text in texts:
         pieces, ends = _cut(partial + text)
         partial = pieces.pop()
         for piece, end in zip(pieces, ends, strict=True):
@@ -77,14 +100,17 @@ def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
 
 
 def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-    number = 1
+    decoder, number = None, 1
     for chunk in _unpacked(file, name):
-        if b"\0" in chunk:
+        if decoder is None:
+            wide = chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")("replace")
+        if not wide and b"\0" in chunk:
             raise InputFileError(f"{name}:{number}: expected text, found a binary file", hint="pass the log as text")
         number += chunk.count(b"\n")
         yield decoder.decode(chunk)
-    yield decoder.decode(b"", final=True)
+    if decoder is not None:
+        yield decoder.decode(b"", final=True)
 
 
 def _is_document(number: int, text: str) -> bool:

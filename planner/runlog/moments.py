@@ -16,7 +16,7 @@ from planner.units import HOUR_S, MILLI, MINUTE_S
 
 Floats = npt.NDArray[np.float64]
 
-_EPOCH_S = (5e8, 5e9)
+EPOCH_S = (5e8, 5e9)
 """Range of seconds since 1970 for dates between 1985 and 2128; other numbers are milliseconds or not dates."""
 _OFFSET = re.compile(r"([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _LONGEST = 40
@@ -64,7 +64,7 @@ def parse_moment(value: object) -> Moment | None:
 
 
 def _epoch(amount: float) -> Moment | None:
-    low, high = _EPOCH_S
+    low, high = EPOCH_S
     if low <= amount <= high:
         return Moment(amount, zoned=True)
     in_milliseconds = amount * MILLI
@@ -77,7 +77,7 @@ def _of(moment: datetime) -> Moment | None:
         seconds = (moment if zoned else moment.replace(tzinfo=UTC)).timestamp()
     except (OverflowError, ValueError):
         return None
-    low, high = _EPOCH_S
+    low, high = EPOCH_S
     return Moment(seconds, zoned=zoned) if low <= seconds <= high else None
 
 

@@ -10,12 +10,13 @@ from typing import BinaryIO
 from planner.errors import InputFileError
 from planner.runlog.assemble import Chosen, assemble, choose, restarts
 from planner.runlog.collect import Collector
+from planner.runlog.columns import Columns, blocks_of
 from planner.runlog.events import DamagedError, Event
 from planner.runlog.formats import LOG_FORMATS
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.formats.hugging_face import HUGGING_FACE, state_events
 from planner.runlog.formats.table import columns_without_time, is_table, row_steps
-from planner.runlog.lines import LARGEST_DOCUMENT, LONGEST_LINE, LogLine, log_lines, stamp_of
+from planner.runlog.lines import LARGEST_DOCUMENT, LONGEST_LINE, LogLine, lines_of, log_texts, stamp_of
 from planner.runlog.log import RunLog
 from planner.runlog.moments import Moment
 from planner.text import shortened
@@ -39,7 +40,12 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
         InputFileError: the file is not text, not a known log, or a log of several runs or frameworks. The message says
             which lines were understood.
     """
-    lines = log_lines(file, name)
+    texts = log_texts(file, name)
+    opening_text = next(texts, "")
+    lines = lines_of(chain([opening_text], texts))
+    columns = _columns(opening_text)
+    if columns is not None:
+        return _Reading(name, columns[0]).run_table(columns[1], chain([opening_text], texts))
     first = next(lines, None)
     if first is None:
         raise InputFileError(f"{name}:1: expected a log of training, found nothing", hint=_known())
@@ -52,6 +58,16 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
     return reading.run(chain([first], lines))
 
 
+def _columns(opening: str) -> tuple[str, Columns] | None:
+    """Return the header of a CSV table of steps that can be read in columns, and its columns."""
+    header, end, _ = opening.partition("\n")
+    header = header.removesuffix("\r")
+    if not end or len(header) > LONGEST_LINE or header != header.lstrip() or not is_table(header):
+        return None
+    columns = Columns.of(header)
+    return None if columns is None else (header, columns)
+
+
 class _Reading:
     """State of a log while it is read."""
 
@@ -62,6 +78,7 @@ class _Reading:
         self.timeless: tuple[str, ...] = ()
         """Columns of a table of steps without times."""
         self.collector = Collector()
+        self.readers = [(form, form.read if form.begin is None else form.begin()) for form in LOG_FORMATS]
         self.damaged: list[int] = []
         self.damaged_count = 0
         self.last = 0
@@ -82,12 +99,41 @@ class _Reading:
                 self.cut = True
         return self.finished()
 
+    def run_table(self, columns: Columns, texts: Iterator[str]) -> RunLog:
+        """Read the rows of a table in blocks, and those of other blocks one by one.
+
+        Args:
+            columns: columns of its header.
+            texts: the whole table, in pieces.
+        """
+        number, partial = 1, ""
+        for text in texts:
+            whole, end, partial = (partial + text).rpartition("\n")
+            for lines in blocks_of(whole.replace("\r\n", "\n")) if end else ():
+                self._rows(columns, lines, number)
+                number += len(lines)
+            if len(partial) > LONGEST_LINE:
+                break
+        return self.run(lines_of(chain([partial], texts), number))
+
+    def _rows(self, columns: Columns, lines: list[str], number: int) -> None:
+        """Read consecutive lines of a table, of which the first has this number."""
+        skipped = 1 if number == 1 else 0  # the header
+        block = None if len(lines) == skipped else columns.read(lines[skipped:])
+        self.last = number + len(lines) - 1
+        if block is not None:
+            self.collector.add_rows(TABLE.name, number + skipped, block)
+            return
+        for line in lines_of([text + "\n" for text in lines], number):
+            self._table_row(line)
+            self.last = line.number
+
     def _log_line(self, line: LogLine, stamp: Moment | None) -> None:
         text = line.text
-        for form in LOG_FORMATS:
+        for form, read in self.readers:
             for mark in form.marks:
                 if mark in text:
-                    self._add(form, line, form.read(text), stamp)
+                    self._add(form, line, read(text), stamp)
                     break
 
     def _table_row(self, line: LogLine) -> None:

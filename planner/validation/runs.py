@@ -178,6 +178,8 @@ class Rejected:
 _WHOLE = tuple(f.name for f in fields(PublishedRun) if f.type == "int | None")
 _REAL = tuple(f.name for f in fields(PublishedRun) if f.type == "float | None")
 _TEXT = tuple(f.name for f in fields(PublishedRun) if f.name not in _WHOLE + _REAL)
+NUMERIC = (*_WHOLE, *_REAL, "value")
+"""Columns that hold numbers."""
 _WORDS = {
     "family": FAMILIES, "energy_scope": ENERGY_SCOPES, "mem_kind": MEM_KINDS, "offload": OFFLOADS,
     "fused_loss": YES_NO, "in_backward": YES_NO, "loss": LOSSES,

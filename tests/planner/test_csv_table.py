@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.csv_table import csv_table, guarded, separator_of
+from planner.csv_table import COMMA, EITHER, POINT, csv_table, decimal_mark, guarded, separator_of, with_point
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"])
@@ -42,3 +42,19 @@ def test_the_separator_is_what_the_header_has_most_of():
         "\t",
         ",",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "plain"),
+    [
+        ("1,5", COMMA, "1.5"), ("0,425", COMMA, "0.425"), ("12345,678", COMMA, "12345.678"), (",5", COMMA, "0.5"),
+        ("1.234,5", COMMA, "1234.5"), ("1 234,5", COMMA, "1234.5"), ("1\u202f234,5", COMMA, "1234.5"),
+        ("1'234,5", COMMA, "1234.5"), ("1.234.567", COMMA, "1234567"), ("1,5T", COMMA, "1.5T"),
+        ("1,234", EITHER, "1.234"), ("8.192", EITHER, "8192"), ("12.000", EITHER, "12000"),
+        ("1.5", POINT, "1.5"), ("0.425", POINT, "0.425"), ("1,234.5", POINT, "1,234.5"),
+        ("1,234,567", POINT, "1,234,567"), ("1,23,4", None, "1,23,4"), ("1.23.4", None, "1.23.4"), ("5,", COMMA, "5,"),
+        ("8", None, "8"), ("OOM", None, "OOM"), ("8x7B", None, "8x7B"), ("", None, ""),
+    ],
+)  # fmt: skip
+def test_a_number_shows_its_decimal_mark_unless_it_can_be_read_in_two_ways(text, mark, plain):
+    assert (decimal_mark(text), with_point(text)) == (mark, plain)

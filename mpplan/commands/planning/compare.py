@@ -24,8 +24,8 @@ Log = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="Log of the run, written by Megatron-LM, NeMo, torchtitan, Hugging Face's Trainer, DeepSpeed, Lightning "
-        "or nanotron, or a table of steps. May be gzipped (.gz); `-` reads stdin.",
+        help="Log of the run, written by Megatron-LM, NeMo, torchtitan, Hugging Face's Trainer, DeepSpeed, Lightning, "
+        "nanotron, Composer, litgpt, torchtune or OLMo-core, or a table of steps. May be gzipped (.gz); `-` is stdin.",
     ),
 ]
 Plan = Annotated[str | None, typer.Option(metavar="PLAN", help="Output of `mpplan estimate --json` for the run.")]

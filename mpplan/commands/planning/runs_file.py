@@ -6,12 +6,12 @@ import csv
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from mpplan.ui.console import warn
 from planner.csv_table import SEPARATORS, separator_of
 from planner.errors import InputFileError
-from planner.files import read_bytes
+from planner.files import decoded, read_bytes
 from planner.records.home import user_path
 
 SHOWN_COLUMNS = 5
@@ -37,9 +37,11 @@ def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> li
     path = CATALOG / "published_runs.csv" if name is None else user_path(name)
     shown = "stdin" if name == "-" else path.name
     try:
-        text = (sys.stdin.buffer.read() if name == "-" else read_bytes(path)).decode("utf-8-sig")
+        text = decoded(sys.stdin.buffer.read() if name == "-" else read_bytes(path))
     except UnicodeDecodeError as error:
         raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from error
+    if "\0" in text:  # UTF-16 without a byte-order mark, or no text at all
+        raise InputFileError(f"{shown}:1: expected text in UTF-8, found a NUL", hint="save the file as UTF-8")
     comments, body = _without_comments(text)
     separator = separator_of(body.lstrip().partition("\n")[0])
     lines = csv.reader(io.StringIO(body, newline=""), strict=True, delimiter=separator)
@@ -47,10 +49,17 @@ def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> li
     try:
         columns = _columns(lines, shown, own)
         _warn_of_unknown(columns, shown, quiet)
-        rows = [_cells(columns, cells, f"{shown}:{comments + lines.line_num}", quote) for cells in lines if cells]
+        placed = [
+            (place := f"{shown}:{comments + lines.line_num}", _cells(columns, cells, place, quote))
+            for cells in lines
+            if cells
+        ]
     except csv.Error as error:
         line = comments + lines.line_num
         raise InputFileError(f"{shown}:{line}: not a CSV file: {error}", hint=quote) from error
+    if separator != ",":
+        _settle_decimals(placed)
+    rows = [row for _, row in placed]
     if not rows:
         each = "run of your own" if own else "run"
         raise InputFileError(f"{shown}:{comments + 2}: expected a row, found none", hint=f"add a line per {each}")
@@ -104,6 +113,43 @@ def _cells(columns: list[str], cells: list[str], place: str, quote: str) -> dict
     if any(cell.strip() for cell in cells[len(columns) :]):
         raise InputFileError(f"{place}: expected {len(columns)} cells, found {len(cells)}", hint=quote)
     return {column: sys.intern(cell) for column, cell in zip(columns, cells, strict=False) if column and cell}
+
+
+def _settle_decimals(rows: Sequence[tuple[str, dict[str, str]]]) -> None:
+    """Write the numbers of a file with decimal commas with points, in place.
+
+    Between semicolons and tabs, spreadsheets write decimal commas in the countries that use them. Which mark a file has
+    shows in the numbers that cannot be read in two ways.
+
+    Raises:
+        InputFileError: the numbers have both marks, or each can be read in two ways.
+    """
+    from planner.csv_table import COMMA, EITHER, POINT, decimal_mark, with_point
+    from planner.validation.runs import NUMERIC
+
+    shown: dict[str, tuple[str, str, str]] = {}
+    for place, row in rows:
+        for column in NUMERIC:
+            mark = decimal_mark(row[column]) if column in row else None
+            if mark is not None:
+                shown.setdefault(mark, (place, column, row[column]))
+    if COMMA in shown and POINT in shown:
+        place, column, text = shown[POINT]
+        where, _, other = shown[COMMA]
+        raise InputFileError(
+            f"{place}: {column}: expected one decimal mark in the whole file, found `{text}` here and `{other}` in "
+            f"{where}",
+            hint="write all numbers with a decimal point, or all with a decimal comma",
+        )
+    if EITHER in shown and COMMA not in shown and POINT not in shown:
+        place, column, text = shown[EITHER]
+        raise InputFileError(
+            f"{place}: {column}: `{text}` may have a decimal mark or separated thousands",
+            hint="write thousands without a separator, and separate the cells by commas if the decimal mark is a point",
+        )
+    if COMMA in shown:
+        for _, row in rows:
+            row |= {column: with_point(row[column]) for column in NUMERIC if column in row}
 
 
 def _without_comments(text: str) -> tuple[int, str]:

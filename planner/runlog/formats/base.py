@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from planner.lazy import dataclass
 from planner.runlog.amounts import as_number
 from planner.runlog.events import DamagedError, Event
 from planner.units import GIGA, MEGA, MILLI, TERA, ungrouped
+
+Reader: TypeAlias = "Callable[[str], Iterator[Event]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +22,10 @@ class LogFormat:
     """Name of the framework, as in the column `framework` of a file of runs."""
     marks: tuple[str, ...]
     """Substrings of its lines; a line without any of them is not in this format."""
-    read: Callable[[str], Iterator[Event]]
+    read: Reader
     """Reads the events of a line; raises `DamagedError`."""
+    begin: Callable[[], Reader] | None = None
+    """Returns a reader for the lines of one log that remembers earlier lines; None if each line stands alone."""
     joins: bool = False
     """Whether its lines appear in logs of other frameworks, whose steps then take precedence."""
 
@@ -57,7 +61,7 @@ def optional(text: str | None, scale: float = 1.0) -> float | None:
     return number * scale if number else None
 
 
-_PERCENT_FROM = 1.5
+PERCENT_FROM = 1.5
 """Value from which on an MFU without a unit is taken to be in percent."""
 
 
@@ -73,7 +77,7 @@ def mfu_of(text: str | None, *, percent: bool = False) -> float | None:
     number = optional(text.removesuffix("%"))
     if number is None:
         return None
-    return number / 100 if percent or text.endswith("%") or number >= _PERCENT_FROM else number
+    return number / 100 if percent or text.endswith("%") or number >= PERCENT_FROM else number
 
 
 TFLOPS_KEYS = ("tflops", "tflops_per_gpu", "tflops_per_device", "tflop/s/gpu", "throughput per gpu (tflop/s/gpu)",

@@ -1,7 +1,7 @@
 """Steps in a table, the user's own or exported from W&B or TensorBoard: CSV with a header, or JSON Lines.
 
 The cells of CSV are separated by commas, semicolons or tabs. Between semicolons, a comma in a number is a decimal
-comma: spreadsheets use semicolons in the countries that write it.
+comma, and beside one, a point separates thousands: spreadsheets use semicolons in the countries that write it.
 
 These columns are read in any order, and others are ignored: `step_time_s` or `step_time_ms` (the duration of a step),
 `timestamp` (when it ended), `step` (its number), `global_batch` (sequences). TensorBoard exports a scalar as `Wall
@@ -26,12 +26,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from planner.csv_table import separator_of
+from planner.csv_table import COMMA, decimal_mark, separator_of, with_point
 from planner.runlog.amounts import as_number
 from planner.runlog.events import DamagedError, Step
 from planner.runlog.formats.base import MFU_KEYS, TFLOPS_KEYS, TPS_KEYS, optional, rates_of
 from planner.runlog.moments import parse_moment
-from planner.units import MILLI
+from planner.units import MILLI, ungrouped
 
 DURATIONS = {
     "step_time_s": 1.0, "step_time_ms": MILLI, "time_metrics/end_to_end(s)": 1.0, "train_step_timing in s": 1.0,
@@ -48,6 +48,8 @@ MOST_CHARACTERS = 100_000
 """Most characters of the first line that are read as JSON; Python's CSV reader rejects cells longer than 131,072."""
 
 
+BATCH = "global_batch"
+_POINTS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 _DECIMAL_COMMA = re.compile(r"[0-9]{0,15},[0-9]{1,20}")
 
 
@@ -103,7 +105,9 @@ def cells_of(first: str, line: str) -> Mapping[str, Any]:
         raise DamagedError("row", line, "cells between commas") from None
     if len(cells) != len(header):
         raise DamagedError("row", str(len(cells)), f"{len(header)} cells")
-    if delimiter == ";":
+    if delimiter == ";" and any(decimal_mark(cell) == COMMA for cell in cells):
+        cells = [with_point(cell) for cell in cells]
+    elif delimiter == ";":
         cells = [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in cells]
     return {name.strip(): cell for name, cell in zip(header, cells, strict=True)}
 
@@ -116,7 +120,7 @@ def row_steps(first: str, line: str) -> Iterator[Step]:
     """
     row = cells_of(first, line)
     counter = next((name for name in NUMBERS if name in names_of(first)), None)
-    number = None if counter is None else as_number(row.get(counter))
+    number = None if counter is None else _counted(row.get(counter), by_commas=separator_of(first) == ",")
     column = next((name for name in DURATIONS if row.get(name) not in (None, "")), None)
     duration = None if column is None else _above_zero(column, row[column]) * DURATIONS[column]
     stamp = _cell(row, TIMES)
@@ -131,11 +135,34 @@ def row_steps(first: str, line: str) -> Iterator[Step]:
         number=None if number is None else int(number),
         duration_s=duration,
         end=moment,
-        sequences=None if row.get("global_batch") in (None, "") else _above_zero("global_batch", row["global_batch"]),
+        sequences=None if row.get(BATCH) in (None, "") else _above_zero(BATCH, row[BATCH]),
         data_s=None if data is None else as_number(row[data]),
         memory_gib=optional(str(_cell(row, MEMORY) or "")),
         **rates_of(rates),
     )
+
+
+def grouped_by_points(text: str) -> bool:
+    """Whether points may separate the thousands of a whole number, as in `12.000`."""
+    return _POINTS.fullmatch(text.strip()) is not None
+
+
+def _counted(value: object, *, by_commas: bool) -> float | None:
+    """Read the number of a step; None if the cell is blank.
+
+    Args:
+        value: cell of the table.
+        by_commas: whether commas separate cells, so that a point in a number is a decimal point.
+
+    Raises:
+        DamagedError: the cell is no number, or may have points between its thousands.
+    """
+    if value in (None, ""):
+        return None
+    number = as_number(ungrouped(value) if by_commas and isinstance(value, str) else value)
+    if number is None or (not by_commas and isinstance(value, str) and grouped_by_points(value)):
+        raise DamagedError("step", str(value), "a whole number without separators between its thousands")
+    return number
 
 
 RATES = {*TFLOPS_KEYS, *MFU_KEYS, *TPS_KEYS}

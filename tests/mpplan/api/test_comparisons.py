@@ -49,6 +49,15 @@ def test_a_file_that_a_spreadsheet_saved_keeps_its_separator(tmp_path):
     assert replaced_values(path, [ROW]) == [("a", "3", "2")]
 
 
+def test_a_file_with_decimal_commas_keeps_them(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("id;metric;value;notes\nb;mfu;0,4;v1.5\n", encoding="utf-8")
+
+    assert with_rows(path, [ROW | {"value": "2.125", "notes": "v1.5"}]).splitlines()[1:] == [
+        "b;mfu;0,4;v1.5", "a;step_time_s;2,125;v1.5",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("a,b\n1,2\n", "`id` and `metric`"), ("id,metric\n1,2,3\n", "expected 2 cells"), ("id,metric\n1\n", "2 cells"),

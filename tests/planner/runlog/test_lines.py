@@ -71,3 +71,10 @@ def test_a_stamp_counts_at_the_beginning_alone():
     assert stamp.iso() == "2025-03-07T22:35:22"
     assert stamp_of("loaded the checkpoint of the run from 2025-03-07 22:35:22") is None
     assert stamp_of("step 20") is None
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_log_in_utf_16_as_a_shell_of_windows_writes_it_is_read(encoding):
+    text = "\r\n".join(f"line {number} é" for number in range(100_000))
+
+    assert [line.text for line in read(text.encode(encoding))] == text.split("\r\n")

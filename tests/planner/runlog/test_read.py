@@ -20,6 +20,7 @@ from planner.runlog.lines import CHUNK_BYTES
 from planner.runlog.log import RunLog
 from planner.runlog.read import read_log
 from tests.planner.imported.readings import SAMPLES as STEP_SAMPLES
+from tests.planner.runlog.recipe_writers import composer_console, litgpt_log, olmo_log, torchtune_line
 from tests.planner.runlog.writers import (
     BEGIN,
     LLAMA_8B,
@@ -52,6 +53,10 @@ def test_every_format_reads_a_log_that_its_framework_wrote():
         **{name: read((STEP_SAMPLES / file).read_bytes())
            for name, file in (("Megatron-LM", "megatron.log"), ("nanotron", "nanotron.log"),
                               ("torchtitan", "torchtitan.log"))},
+        "Composer": read(text_of(composer_console(range(1, 201), 2.5, of=300))),
+        "litgpt": read(text_of(litgpt_log(range(1, 9), 0.5))),
+        "torchtune": read(text_of(torchtune_line(step) for step in range(1, 9))),
+        "OLMo-core": read(text_of(olmo_log(range(1, 9), 2.0, of=100))),
     }  # fmt: skip
 
     assert {form.name for form in LOG_FORMATS} == {*logs, "arguments"}

@@ -123,3 +123,52 @@ def test_missing_columns_are_named_in_the_hint(home, header, hint):
     with pytest.raises(InputFileError) as caught:
         read_runs("runs.csv")
     assert caught.value.hint == hint
+
+
+EUROPEAN = [
+    "a;m;bf16;h100;16;mfu;0,425",
+    "b;m;bf16;h100;1.024;step_time_s;1,234",
+    "c;m;bf16;h100;8;step_time_s;1.234,5",
+]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_numbers_of_a_file_with_decimal_commas_are_read_with_points(home, separator, encoding):
+    content = "\r\n".join([HEADER.replace(",", ";"), *EUROPEAN]).replace(";", separator)
+    (home / "runs.csv").write_bytes(content.encode(encoding))
+
+    rows = read_runs("runs.csv")
+
+    assert [(row["n_gpus"], row["value"]) for row in rows] == [("16", "0.425"), ("1024", "1.234"), ("8", "1234.5")]
+
+
+def test_between_commas_and_beside_decimal_points_a_comma_separates_thousands(home):
+    (home / "runs.csv").write_text(f'{HEADER}\na,m,bf16,h100,"1,024",step_time_s,1.234\n')
+    assert [(row["n_gpus"], row["value"]) for row in read_runs("runs.csv")] == [("1,024", "1.234")]
+    semicolons = HEADER.replace(",", ";")
+    (home / "runs.csv").write_text(f"{semicolons}\na;m;bf16;h100;1,024;step_time_s;1.234\nb;m;bf16;h100;8;mfu;0.4\n")
+    assert read_runs("runs.csv")[0]["n_gpus"] == "1,024"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (["a;m;bf16;h100;8;mfu;0,425", "b;m;bf16;h100;8;mfu;0.425"],
+         r"runs\.csv:3: value: expected one decimal mark in the whole file, found `0\.425` here and `0,425` in "),
+        (["a;m;bf16;h100;8;step_time_s;1,234"], r"runs\.csv:2: value: `1,234` may have a decimal mark or"),
+        (["a;m;bf16;h100;1.024;step_time_s;8"], r"runs\.csv:2: n_gpus: `1\.024` may have a decimal mark or"),
+    ],
+)  # fmt: skip
+def test_numbers_that_can_be_read_in_two_ways_are_refused(home, rows, says):
+    (home / "runs.csv").write_text("\n".join([HEADER.replace(",", ";"), *rows]))
+
+    with pytest.raises(InputFileError, match=says):
+        read_runs("runs.csv")
+
+
+def test_utf_16_without_a_mark_is_refused(home):
+    (home / "runs.csv").write_bytes(f"{HEADER}\na,m,bf16,h100,8,mfu,0.4\n".encode("utf-16-le"))
+
+    with pytest.raises(InputFileError, match="expected text in UTF-8, found a NUL"):
+        read_runs("runs.csv")

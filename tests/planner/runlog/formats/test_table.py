@@ -31,14 +31,22 @@ def test_a_table_is_told_by_its_columns(first, table):
 
 def test_a_spreadsheet_may_have_tabs_or_semicolons_with_decimal_commas():
     semicolons = list(row_steps("step;step_time_s;tps", "7;2,034;1234,5"))
+    thousands = list(row_steps("step;step_time_ms;tps", "1.000;2.500;1.234,5"))
     (tabs,) = row_steps("step\tstep_time_s\tnote", "7\t2.034\t")
 
     assert is_table("step;step_time_s;tps")
     assert is_table("step\tstep_time_s\tnote")
     assert [(step.number, step.duration_s, step.tokens_per_s_per_gpu) for step in semicolons] == [(7, 2.034, 1234.5)]
+    assert [(step.number, step.duration_s, step.tokens_per_s_per_gpu) for step in thousands] == [(1000, 2.5, 1234.5)]
     assert (tabs.number, tabs.duration_s) == (7, 2.034)
     with pytest.raises(DamagedError, match="2,034"):  # two seconds or two thousand
         list(row_steps("step\tstep_time_s", "7\t2,034"))
+
+
+@pytest.mark.parametrize(("separator", "number"), [(";", "1.000"), ("\t", "12.000"), (",", "step 3"), (",", '"1,00"')])
+def test_the_number_of_a_step_that_may_be_another_is_refused(separator, number):
+    with pytest.raises(DamagedError, match="a whole number without separators"):
+        list(row_steps(f"step{separator}step_time_s", f"{number}{separator}2"))
 
 
 def test_names_and_cells_go_together():
