@@ -139,12 +139,14 @@ def why_no_cuda() -> tuple[str, str | None]:
     """Return why torch sees no GPU, in one sentence, and a remedy."""
     import torch
 
-    from probes.sensors.nvml import load_nvml
+    from probes.sensors.nvml import NoDriverError, asked, load_nvml
 
     try:
-        seen = int(load_nvml().nvmlDeviceGetCount())
-    except CannotMeasureError:
-        seen = 0
+        seen = asked(load_nvml(), "nvmlDeviceGetCount")
+    except NoDriverError:
+        return "no NVIDIA GPU found", None
+    except CannotMeasureError as error:  # there may be one: the driver does not start, or nothing can ask it
+        return f"torch sees no GPU, and {error.message}", error.hint
     if not seen:
         return "no NVIDIA GPU found", None
     if torch.version.cuda is None:

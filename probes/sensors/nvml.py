@@ -30,12 +30,26 @@ _MPS_PROCESSES = ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMP
 raise an error of their own there, which is no `NVMLError`."""
 
 
+_NOT_STARTED = {
+    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": "restart the machine: its driver was updated while the old one was loaded",
+    "NVML_ERROR_DRIVER_NOT_LOADED": "load the kernel module `nvidia`, or install the driver again for this kernel",
+}
+"""Remedies by the name of the error with which NVML does not start."""
+_INSTALL = "install the NVIDIA driver, or pass its library into the container"
+"""Remedy for all other errors."""
+
+
+class NoDriverError(CannotMeasureError):
+    """The machine, or the container, has no NVIDIA driver, and so no GPU that could be measured."""
+
+
 def load_nvml() -> Any:
     """Load and initialise the Python binding.
 
     Raises:
-        CannotMeasureError: the driver or the binding is missing, or the deprecated package of the same name is
-            installed.
+        NoDriverError: the driver's library is missing.
+        CannotMeasureError: the binding is missing, the deprecated package of the same name is installed, or the driver
+            does not start.
     """
     try:
         import pynvml
@@ -49,9 +63,10 @@ def load_nvml() -> Any:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise CannotMeasureError(
-            f"NVML does not start: {error}", hint="install the NVIDIA driver, or pass its library into the container"
-        ) from error
+        code = getattr(error, "value", None)
+        kind = NoDriverError if code == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND else CannotMeasureError
+        help_ = next((text for name, text in _NOT_STARTED.items() if getattr(pynvml, name) == code), _INSTALL)
+        raise kind(f"NVML does not start: {error}", hint=help_) from error
     return pynvml
 
 

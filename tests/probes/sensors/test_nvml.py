@@ -13,7 +13,7 @@ import pytest
 
 from planner.errors import CannotMeasureError
 from probes.sensors import NvmlSensor, open_sensor
-from probes.sensors.nvml import load_nvml
+from probes.sensors.nvml import NoDriverError, load_nvml
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 MIB = 2**20
@@ -342,6 +342,30 @@ def test_without_the_binding_its_package_is_named(monkeypatch: pytest.MonkeyPatc
         load_nvml()
 
     assert caught.value.hint == "pip install nvidia-ml-py"
+
+
+@pytest.mark.parametrize(
+    ("code", "helps"),
+    [
+        (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "restart the machine"),
+        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "kernel module `nvidia`"),
+        (pynvml.NVML_ERROR_OPERATING_SYSTEM, "install the NVIDIA driver"),
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "pass its library into the container"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_from_one_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, code: int, helps: str
+) -> None:
+    def init() -> None:
+        raise pynvml.NVMLError(code)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", init)
+
+    with pytest.raises(CannotMeasureError, match="NVML does not start") as caught:
+        load_nvml()
+
+    assert isinstance(caught.value, NoDriverError) == (code == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    assert helps in str(caught.value.hint)
 
 
 def test_a_binding_that_starts_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
