@@ -51,15 +51,18 @@ class Device:
 
         return torch.device("cuda", self.index) if self.kind == "cuda" else torch.device("cpu")
 
-    def as_current(self) -> Device:
+    def as_current(self, *, runs: bool = True) -> Device:
         """Make a GPU the current one of this process, create a context on it, and return it.
 
         Events, streams, statistics, Triton's kernels and a task's own `.cuda()` use the current GPU, not the one of
         their tensors.
 
+        Args:
+            runs: whether this process runs kernels there; one of torch's is then tried.
+
         Raises:
-            CannotMeasureError: there can be no context: others hold all of its memory or use it exclusively, or it
-                does not answer.
+            CannotMeasureError: there can be no context (others hold all of its memory or use it exclusively, or it
+                does not answer), or this build of torch has no kernels for it.
         """
         if self.kind == "cuda":
             import torch
@@ -67,13 +70,28 @@ class Device:
             try:
                 torch.cuda.set_device(self.index)
                 torch.cuda.synchronize()  # `set_device` creates no context on GPU 0, which is current from the start
+                if runs:
+                    torch.ones(1, device=self.torch)
+                    torch.cuda.synchronize()
             except RuntimeError as error:
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                raise CannotMeasureError(
-                    f"GPU {self.index} cannot be used: {reason}",
-                    hint="`nvidia-smi` shows what uses it; `--gpu-index` chooses another",
-                ) from error
+                raise self._unusable(error) from error
         return self
+
+    def _unusable(self, error: RuntimeError) -> CannotMeasureError:
+        """Return an error of its first use in words."""
+        import torch
+
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if _NO_KERNEL in reason:
+            capability, built = ".".join(map(str, self.capability)), ", ".join(torch.cuda.get_arch_list())
+            return CannotMeasureError(
+                f"GPU {self.index} cannot be used: this torch has no kernels for compute capability {capability}",
+                hint=f"install a build of torch for it; torch {torch.__version__} was built for {built}",
+            )
+        return CannotMeasureError(
+            f"GPU {self.index} cannot be used: {reason}",
+            hint="`nvidia-smi` shows what uses it; `--gpu-index` chooses another",
+        )
 
     @property
     def clock(self) -> Clock:
@@ -164,6 +182,8 @@ def why_no_cuda() -> tuple[str, str | None]:
     return "there is an NVIDIA GPU, but torch cannot use it", _DRIVER
 
 
+_NO_KERNEL = "no kernel image is available"
+"""Part of CUDA's message if no kernel of a library was built for the GPU, nor can be compiled for it."""
 _CUDA_ERROR = re.compile(r"Error (\d+): ([^\n]*)")
 _NONE_SHOWN = "No CUDA GPUs"
 """Part of torch's message if CUDA starts but counts no GPU; a driver that does not start counts as none, too."""
