@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 
 from planner.errors import CannotMeasureError
 from probes.device.device import open_device
