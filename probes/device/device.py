@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import CannotMeasureError, UsageError
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 """The GPUs that a process can see, which it counts from 0."""
+LIBRARY_BYTES = 2.0**30
+"""Memory left to what does not ask torch for it: libraries, and the context of the process that tracks memory."""
 SALT = "mpplan.probe"
 """Salt for the hash of a UUID, so that the device cannot be looked up elsewhere by it."""
 
@@ -51,15 +55,18 @@ class Device:
 
         return torch.device("cuda", self.index) if self.kind == "cuda" else torch.device("cpu")
 
-    def as_current(self) -> Device:
+    def as_current(self, *, runs: bool = True) -> Device:
         """Make a GPU the current one of this process, create a context on it, and return it.
 
         Events, streams, statistics, Triton's kernels and a task's own `.cuda()` use the current GPU, not the one of
         their tensors.
 
+        Args:
+            runs: whether this process runs kernels there; one of torch's is then tried.
+
         Raises:
-            CannotMeasureError: there can be no context: others hold all of its memory or use it exclusively, or it
-                does not answer.
+            CannotMeasureError: there can be no context (others hold all of its memory or use it exclusively, or it
+                does not answer), or this build of torch has no kernels for it.
         """
         if self.kind == "cuda":
             import torch
@@ -67,18 +74,52 @@ class Device:
             try:
                 torch.cuda.set_device(self.index)
                 torch.cuda.synchronize()  # `set_device` creates no context on GPU 0, which is current from the start
+                if runs:
+                    torch.ones(1, device=self.torch)
+                    torch.cuda.synchronize()
+                    if driver_spills():
+                        _keep_to_free_memory(self.index)
             except RuntimeError as error:
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                raise CannotMeasureError(
-                    f"GPU {self.index} cannot be used: {reason}",
-                    hint="`nvidia-smi` shows what uses it; `--gpu-index` chooses another",
-                ) from error
+                raise self._unusable(error) from error
         return self
+
+    def _unusable(self, error: RuntimeError) -> CannotMeasureError:
+        """Return an error of its first use in words."""
+        import torch
+
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if _NO_KERNEL in reason:
+            capability, built = ".".join(map(str, self.capability)), ", ".join(torch.cuda.get_arch_list())
+            return CannotMeasureError(
+                f"GPU {self.index} cannot be used: this torch has no kernels for compute capability {capability}",
+                hint=f"install a build of torch for it; torch {torch.__version__} was built for {built}",
+            )
+        return CannotMeasureError(
+            f"GPU {self.index} cannot be used: {reason}",
+            hint="`nvidia-smi` shows what uses it; `--gpu-index` chooses another",
+        )
 
     @property
     def clock(self) -> Clock:
         """The clock that times work on it."""
         return CudaClock() if self.kind == "cuda" else CpuClock()
+
+
+def driver_spills() -> bool:
+    """Return whether the GPU's driver is that of Windows, below WSL too.
+
+    It gives a process the host's memory instead of an error when the GPU is full, whatever its setting
+    (https://github.com/microsoft/WSL/issues/11050); a step that does not fit would be timed at the speed of PCIe.
+    """
+    return sys.platform == "win32" or "microsoft" in platform.release().lower()
+
+
+def _keep_to_free_memory(index: int) -> None:
+    """Let torch run out of memory where the GPU does."""
+    import torch
+
+    free_bytes, total_bytes = torch.cuda.mem_get_info(index)
+    torch.cuda.set_per_process_memory_fraction(max(free_bytes - LIBRARY_BYTES, 0.0) / total_bytes, index)
 
 
 def open_device(kind: str | None, index: int = 0) -> Device:
@@ -139,12 +180,14 @@ def why_no_cuda() -> tuple[str, str | None]:
     """Return why torch sees no GPU, in one sentence, and a remedy."""
     import torch
 
-    from probes.sensors.nvml import load_nvml
+    from probes.sensors.nvml import NoDriverError, asked, load_nvml
 
     try:
-        seen = int(load_nvml().nvmlDeviceGetCount())
-    except CannotMeasureError:
-        seen = 0
+        seen = asked(load_nvml(), "nvmlDeviceGetCount")
+    except NoDriverError:
+        return "no NVIDIA GPU found", None
+    except CannotMeasureError as error:  # there may be one: the driver does not start, or nothing can ask it
+        return f"torch sees no GPU, and {error.message}", error.hint
     if not seen:
         return "no NVIDIA GPU found", None
     if torch.version.cuda is None:
@@ -162,6 +205,8 @@ def why_no_cuda() -> tuple[str, str | None]:
     return "there is an NVIDIA GPU, but torch cannot use it", _DRIVER
 
 
+_NO_KERNEL = "no kernel image is available"
+"""Part of CUDA's message if no kernel of a library was built for the GPU, nor can be compiled for it."""
 _CUDA_ERROR = re.compile(r"Error (\d+): ([^\n]*)")
 _NONE_SHOWN = "No CUDA GPUs"
 """Part of torch's message if CUDA starts but counts no GPU; a driver that does not start counts as none, too."""
@@ -175,8 +220,6 @@ _HELP = {
 
 def cpu_name() -> str:
     """Return the processor's name as the operating system reports it."""
-    import platform
-
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:

@@ -83,8 +83,18 @@ def lacks_compiler(error: BaseException) -> bool:
     return any(part in text for part in _NO_COMPILER)
 
 
+_PATH = r"(?:[A-Za-z]:)?[/\\][^\s'\"]*"
+_ADDRESSES = (
+    r"\[[^\[\]\s]+\]:\d+",  # gloo, torch: [10.0.0.7]:29336, [::1]:29500, [node-7]:29500
+    r"(?<=address of )\([^()]*\)",  # torch: any network address of (node-7, 29500)
+    r"[\w.:-]+<\d{4,5}>",  # NCCL: node-7<38392>
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?",
+)
+"""Forms in which libraries name other machines."""
+_UNSHOWN = re.compile("|".join((_PATH, *_ADDRESSES)))
+
+
 def cleaned(error: BaseException) -> str:
-    """Return an error in one short line without paths, which may contain a user's name."""
+    """Return an error in one short line without paths, which may contain a user's name, and without addresses."""
     first = (str(error).strip().splitlines() or [""])[0]
-    text = re.sub(r"(?:[A-Za-z]:)?[/\\][^\s'\"]*", "…", first)
-    return f"{type(error).__name__}: {text}"[:200]
+    return f"{type(error).__name__}: {_UNSHOWN.sub('…', first)}"[:200]

@@ -165,7 +165,7 @@ class SideTracker:
 
 def track_case(case: TrackedCase, device: Device, seed: int) -> Tracked:
     """Track one step in this process."""
-    device.as_current()
+    device.as_current(runs=False)
     recipe = recipe_by_id(case.recipe_id)
     recipe.activate()
     return track(partial(build_model_trial, case.model, case.recipe_id, seed, device), device)

@@ -28,7 +28,11 @@ class Support:
 
 
 def check_support(recipe: PrecisionRecipe, device: Device) -> Support:
-    """Run one small linear layer in a recipe and return whether that worked."""
+    """Run one small linear layer forward and backward in a recipe and return whether that worked.
+
+    Raises:
+        DeviceLost: it broke the device.
+    """
     reason = recipe.unsupported_on(device)
     if reason is not None:
         return Support(recipe=recipe, reason=reason, error_ratio=None)
@@ -48,7 +52,11 @@ def check_support(recipe: PrecisionRecipe, device: Device) -> Support:
 
 
 def product_error(recipe: PrecisionRecipe, device: Device) -> float:
-    """Return the relative error of a linear layer's output against FP64 (Frobenius norm)."""
+    """Return the relative error of a linear layer's output against FP64 (Frobenius norm), after a backward pass too.
+
+    The backward pass casts to other types and along other dimensions, by kernels that a device may lack although the
+    forward pass runs there.
+    """
     import torch
 
     from probes.precisions.training import Training
@@ -62,7 +70,10 @@ def product_error(recipe: PrecisionRecipe, device: Device) -> float:
     module = torch.nn.Sequential(layer).to(device.torch)  # conversion swaps children, not the root
     recipe.activate()
     training = Training(module, recipe, device.kind)
-    with torch.no_grad(), training.region():
-        y = module(x.to(device.torch, getattr(torch, recipe.held)))
+    inputs = x.to(device.torch, getattr(torch, recipe.held)).detach().requires_grad_()
+    with training.region():
+        y = module(inputs)
+    training.backward(y, torch.ones_like(y))
+    device.clock.synchronize()  # an error of the backward pass belongs to this recipe
     exact = x.double() @ weight.double().t()
-    return float(torch.linalg.norm(y.double().cpu() - exact) / torch.linalg.norm(exact))
+    return float(torch.linalg.norm(y.detach().double().cpu() - exact) / torch.linalg.norm(exact))

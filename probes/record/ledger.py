@@ -39,6 +39,21 @@ def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, s
     }
 
 
+def of_this_device(options: Options, device_hash: str | None) -> Options:
+    """Return the options of a run that continues the newest record of its own GPU.
+
+    They are as given if none of the records was begun on this GPU; the error then names the difference.
+    """
+    for path in (options.path, *options.others) if options.others else ():
+        try:
+            lines = read_measurements(Path(str(path))).measurements
+        except UsageError:  # removed or made unreadable since it was listed
+            continue
+        if lines and lines[0].device.uuid_hash == device_hash:
+            return replace(options, path=path, others=())
+    return options
+
+
 class PointLedger:
     """One record, open for writing."""
 
@@ -54,7 +69,7 @@ class PointLedger:
             UsageError: the record exists but is not to be resumed, belongs to another device, is being written by
                 another process, or cannot be written.
         """
-        self._options = options
+        self._options = of_this_device(options, where.device.uuid_hash)
         self._where = where
         self._noted = noted or (lambda _: None)
         self._locks: list[RecordLock] = []

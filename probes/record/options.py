@@ -47,6 +47,9 @@ class Options:
     store: str | None = None
     """Directory that keeps the record, or a copy of it if `path` is given."""
     resume: bool = False
+    others: tuple[str, ...] = ()
+    """When resuming without a named record: the user's older records, newest first. The newest of `path` and these that
+    was begun on this run's GPU is continued; only the process that opens the GPU can tell."""
     skip_failed: bool = False
     """Whether, when resuming after a crash, points that failed are not tried again."""
     verify: bool = False
@@ -73,6 +76,6 @@ class Options:
     def from_json(cls, text: str) -> Options:
         """Parse options that `to_json` wrote."""
         values = json.loads(text)
-        for name in ("precisions", "workloads"):
+        for name in ("precisions", "workloads", "others"):
             values[name] = tuple(values[name])
         return cls(**values)

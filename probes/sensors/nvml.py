@@ -21,6 +21,10 @@ ENERGY_FIELD = 83
 POWER_AVERAGE_FIELD = 185
 POWER_INSTANT_FIELD = 186
 MEMORY_TEMPERATURE_FIELD = 82
+QUIET_RATIO = 0.05
+"""Largest share of busy time of a GPU that nothing uses."""
+BUSY_AGAIN_S = 1.5
+"""Time after which a busy GPU is read again: longer than NVML's sampling period, which is at most a second."""
 _SCOPE_GPU, _SCOPE_MODULE = 0, 1
 _PREFIXES = ("GPU-", "MIG-")
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -30,12 +34,26 @@ _MPS_PROCESSES = ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMP
 raise an error of their own there, which is no `NVMLError`."""
 
 
+_NOT_STARTED = {
+    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": "restart the machine: its driver was updated while the old one was loaded",
+    "NVML_ERROR_DRIVER_NOT_LOADED": "load the kernel module `nvidia`, or install the driver again for this kernel",
+}
+"""Remedies by the name of the error with which NVML does not start."""
+_INSTALL = "install the NVIDIA driver, or pass its library into the container"
+"""Remedy for all other errors."""
+
+
+class NoDriverError(CannotMeasureError):
+    """The machine, or the container, has no NVIDIA driver, and so no GPU that could be measured."""
+
+
 def load_nvml() -> Any:
     """Load and initialise the Python binding.
 
     Raises:
-        CannotMeasureError: the driver or the binding is missing, or the deprecated package of the same name is
-            installed.
+        NoDriverError: the driver's library is missing.
+        CannotMeasureError: the binding is missing, the deprecated package of the same name is installed, or the driver
+            does not start.
     """
     try:
         import pynvml
@@ -49,9 +67,10 @@ def load_nvml() -> Any:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise CannotMeasureError(
-            f"NVML does not start: {error}", hint="install the NVIDIA driver, or pass its library into the container"
-        ) from error
+        code = getattr(error, "value", None)
+        kind = NoDriverError if code == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND else CannotMeasureError
+        help_ = next((text for name, text in _NOT_STARTED.items() if getattr(pynvml, name) == code), _INSTALL)
+        raise kind(f"NVML does not start: {error}", hint=help_) from error
     return pynvml
 
 
@@ -80,6 +99,13 @@ def slice_of(nvml: Any, handle: Any) -> bool | None:
         return True
     mode = asked(nvml, "nvmlDeviceGetMigMode", handle)
     return None if mode is None else bool(mode[0] == 1)
+
+
+def links_up(nvml: Any, handle: Any) -> int | None:
+    """Return how many of a GPU's NVLink links are up; None if it has none, or does not report them."""
+    links = range(getattr(nvml, "NVML_NVLINK_MAX_LINKS", 0))
+    states = [state for link in links if (state := asked(nvml, "nvmlDeviceGetNvLinkState", handle, link)) is not None]
+    return sum(state == nvml.NVML_FEATURE_ENABLED for state in states) if states else None
 
 
 def asked(nvml: Any, name: str, *arguments: Any) -> Any:
@@ -151,9 +177,25 @@ class NvmlSensor:
         """See `Sensor.processes`."""
         return _others(self._running())
 
+    def busy_ratio(self) -> float | None:
+        """Return the share of the last moments in which the device ran a kernel or drew; None if it does not say.
+
+        Some drivers report a busy device right after it was woken up, so a high share is read again a little later.
+        """
+        first = self._busy_ratio()
+        if first is None or first <= QUIET_RATIO:
+            return first
+        time.sleep(BUSY_AGAIN_S)
+        again = self._busy_ratio()
+        return first if again is None else min(first, again)
+
     def close(self) -> None:
         """See `Sensor.close`."""
         self._ask(self._nvml.nvmlShutdown)
+
+    def _busy_ratio(self) -> float | None:
+        rates = asked(self._nvml, "nvmlDeviceGetUtilizationRates", self._handle)
+        return None if rates is None else float(rates.gpu) / 100.0
 
     def _look_for_power(self, missing: dict[str, str]) -> None:
         """Determine what the device reports and for which scope; name what it does not report."""

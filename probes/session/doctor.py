@@ -163,12 +163,18 @@ def _usable(device: Any, label: str) -> DoctorFinding:
 
 
 def _precisions(device: Any, label: str) -> list[DoctorFinding]:
+    from probes.device.faults import DeviceLost
     from probes.precisions import RECIPES
     from probes.precisions.support import check_support
 
     findings = []
     for recipe in RECIPES:
-        support = check_support(recipe, device)
+        try:
+            support = check_support(recipe, device)
+        except DeviceLost as error:  # what is asked of this device after that fails too
+            detail = f"a small matrix product broke the GPU for this process: {error}"
+            lost = DoctorFinding(topic="precisions", device=label, what=recipe.id, ok=False, detail=detail)
+            return [*findings, lost]
         missing = recipe.needs if recipe.needs and find_spec(recipe.needs) is None else None
         detail = support.reason or f"{recipe.summary}; error of a product {support.error_ratio:.0e}"
         findings.append(
@@ -187,7 +193,7 @@ def _precisions(device: Any, label: str) -> list[DoctorFinding]:
 def _energy(device: Any, label: str) -> list[DoctorFinding]:
     from probes.sensors import open_sensor
 
-    opened = open_sensor(device.kind, device.uuid)
+    opened = open_sensor(device.kind, device.uuid, before_use=False)
     if opened.sensor is None:
         reason = opened.reason or "no sensor"
         return [DoctorFinding(topic="energy", device=label, what="energy", ok=False, detail=reason, fix=opened.hint)]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from probes.record.options import Options
 
 SCHEMA = "mpplan.probe-summary/1"
+MOST_OFFERED = 100
+"""Most records among which `--resume` looks for that of the GPU; their names are passed as an argument."""
 
 _Suite = Annotated[str, typer.Option("--suite", help="quick, default or thorough.", metavar="SUITE")]
 _Device = Annotated[str, typer.Option("--device", help="gpu or cpu.", metavar="DEVICE")]
@@ -39,7 +41,12 @@ _Precision = Annotated[
 _Workload = Annotated[
     str | None, typer.Option("--workload", help="Only these workloads, for example gemm,block.", metavar="LIST")
 ]
-_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
+_Index = Annotated[
+    int,
+    typer.Option(
+        "--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi; in CUDA_VISIBLE_DEVICES, if set.", metavar="N"
+    ),
+]
 _Budget = Annotated[
     str | None, typer.Option("--budget", help="Time limit, for example 5m. Default: the suite's.", metavar="TIME")
 ]
@@ -192,6 +199,7 @@ def _options(
     path = None if output in (None, "-") else str(user_path(str(output)))
     if several.rank == 0 and path is not None:
         path = str(growing_record(str(output), resume=resume))
+    own = _newest_first(kind, several) if resume and path is None else ()
     return Options(
         suite=suite,
         device=kind,
@@ -199,7 +207,8 @@ def _options(
         precisions=recipes,
         workloads=wanted,
         budget_s=parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None,
-        path=path if path is not None else (_newest(kind, several) if resume else None),
+        path=own[0] if own else path,
+        others=own[1:],
         store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,
         verify=verify,
@@ -217,10 +226,11 @@ def _has_begun(record: Path) -> bool:
     return record.exists() and record.stat().st_size > 0
 
 
-def _newest(kind: str, several: Several) -> str:
-    """Return the user's newest record of this kind of device, by one process or by several.
+def _newest_first(kind: str, several: Several) -> tuple[str, ...]:
+    """Return the user's records of this kind of device, by one process or by several, newest first.
 
-    For a CPU, a record of this CPU model is preferred.
+    For a CPU, only the newest one, or the newest of this CPU model if there is one. For a GPU, the process that opens
+    it chooses among the first `MOST_OFFERED`.
 
     Raises:
         UsageError: there is no such record, or no data directory.
@@ -234,10 +244,11 @@ def _newest(kind: str, several: Several) -> str:
         if not record.shipped and record.facts.device_kind == kind and record.facts.imported is None
         and not record.facts.numerics_only and record.facts.several_ranks == (several.ranks * several.nnodes > 1)
     ]  # fmt: skip
-    of_this_device = [record for record in own if record.facts.device_name == cpu_name()] if kind == "cpu" else own
     if not own:
         raise UsageError("there is no record to continue", hint="start one without `--resume`")
-    return str((of_this_device or own)[0].path)
+    if kind == "cpu":
+        own = ([record for record in own if record.facts.device_name == cpu_name()] or own)[:1]
+    return tuple(str(record.path) for record in own[:MOST_OFFERED])
 
 
 def _run(settings: Options, *, quiet: bool) -> Ended:

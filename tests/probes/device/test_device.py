@@ -113,6 +113,34 @@ def test_an_error_of_cuda_is_told_with_what_helps(
     assert helps in str(hint)
 
 
+def test_a_driver_that_was_updated_while_it_ran_is_not_called_a_missing_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pynvml = pytest.importorskip("pynvml")
+
+    def init() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", init)
+
+    message, hint = why_no_cuda()
+
+    assert message == "torch sees no GPU, and NVML does not start: RM has detected an NVML/RM version mismatch."
+    assert "restart the machine" in str(hint)
+
+
+def test_a_gpu_that_nvml_can_no_longer_count_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pynvml = pytest.importorskip("pynvml")
+
+    def count() -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", count)
+
+    assert why_no_cuda() == ("no NVIDIA GPU found", None)
+
+
 @pytest.mark.parametrize("shown", [None, "0", "MIG-11111111-2222-3333-4444-555555555555"])
 def test_a_driver_too_old_for_torch_is_named_whatever_gpus_are_shown(
     monkeypatch: pytest.MonkeyPatch, shown: str | None
@@ -148,3 +176,25 @@ def test_a_gpu_that_others_hold_entirely_cannot_be_measured_and_says_so(
     )
     assert "nvidia-smi" in str(caught.value.hint)
     assert CPU.as_current() is CPU
+
+
+@pytest.mark.parametrize(
+    ("release", "limits"),
+    [("6.8.0-generic", []), ("5.15.146.1-microsoft-standard-WSL2", [(14 / 16, 0)])],
+)
+def test_where_the_driver_of_windows_would_spill_torch_keeps_to_the_memory_of_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, release: str, limits: list[tuple[float, int]]
+) -> None:
+    torch = pytest.importorskip("torch")
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    applied: list[tuple[float, int]] = []
+    monkeypatch.setattr("probes.device.device.platform.release", lambda: release)
+    with fake_cuda(whole_models=False):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _index: (15 * 2**30, 16 * 2**30))
+        monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *given: applied.append(given))
+        open_device("cuda").as_current(runs=False)
+        assert applied == []
+        open_device("cuda").as_current()
+
+    assert applied == limits

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from probes.device.faults import device_answers, is_lost, lacks_compiler
+from probes.device.faults import cleaned, device_answers, is_lost, lacks_compiler
 
 NOT_SUPPORTED = "CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ltHandle, ...)`"
 """What torch says of an FP8 product that cuBLAS lacks (pytorch#192707)."""
@@ -69,3 +69,43 @@ def test_a_gpu_in_use_is_asked_twice_since_an_error_of_an_earlier_launch_is_told
     assert device_answers()
     pending.extend(["CUDA error: device-side assert triggered"] * 2)
     assert not device_answers()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537] Read error [10.31.0.7]:29336: Connection reset",
+            "[… Read error …: Connection reset",
+        ),
+        ("Connection closed by peer [fe80::1%eth0]:4711", "Connection closed by peer …"),
+        (
+            "recv failed on SocketImpl(fd=4, addr=[node-7]:47806, remote=[node-0.lab]:29811): got 0 bytes",
+            "recv failed on SocketImpl(fd=4, addr=…, remote=…): got 0 bytes",
+        ),
+        (
+            "failed to connect to any network address of (node-7.lab, 29500)",
+            "failed to connect to any network address of …",
+        ),
+        (
+            "socketProgress: Connection closed by remote peer node-7.lab<38392>",
+            "socketProgress: Connection closed by remote peer …",
+        ),
+        ("Connect to 10.31.0.7 failed", "Connect to … failed"),
+    ],
+)
+def test_an_error_names_no_other_machine(text: str, shown: str) -> None:
+    assert cleaned(RuntimeError(text)) == f"RuntimeError: {shown}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ltHandle, ...)`",
+        "mat1 and mat2 shapes cannot be multiplied (16x32 and 16x32); expected (8, 16) of [2, 3], torch 2.13.0",
+        "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.19 GiB of which 1.5 GiB is free",
+        "'NoneType' object has no attribute 'x'; tensor<16>",
+    ],
+)
+def test_an_error_without_paths_and_addresses_is_shown_as_it_is(text: str) -> None:
+    assert cleaned(RuntimeError(text)) == f"RuntimeError: {text}"[:200]

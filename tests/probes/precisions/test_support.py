@@ -56,6 +56,33 @@ def test_a_recipe_whose_product_fails_is_unsupported_with_the_reason() -> None:
     assert support.reason == "a small matrix product failed: RuntimeError: no kernel for this device"
 
 
+class OnlyForward(torch.autograd.Function):
+    """A product whose backward pass lacks a kernel, as MXFP8's does where torchao's extension was not loaded."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise NotImplementedError("no kernel that casts along this dimension")
+
+
+class OnlyForwardLinear(torch.nn.Linear):
+    def forward(self, x):
+        return OnlyForward.apply(x, self.weight)
+
+
+def test_a_recipe_that_runs_only_forward_is_unsupported() -> None:
+    def convert(module):
+        module[0].__class__ = OnlyForwardLinear
+        return ()
+
+    support = check_support(replace(recipe_by_id("bf16-pure"), convert=convert), CPU)
+
+    assert "no kernel that casts along this dimension" in str(support.reason)
+
+
 def test_the_cpu_is_opened_with_its_name_and_memory_and_no_uuid() -> None:
     device = open_device("cpu")
 

@@ -159,6 +159,26 @@ def test_a_record_of_another_device_or_torch_is_not_continued(tmp_path: Path) ->
         )
 
 
+def test_of_the_records_of_several_gpus_the_newest_of_this_one_is_continued(tmp_path: Path) -> None:
+    def of_gpu(digits: str) -> Provenance:
+        return replace(WHERE, device=DeviceIdentity(kind="cuda", name="NVIDIA H200", uuid_hash=digits))
+
+    newest_first = ["of_b.jsonl", "missing.jsonl", "of_a.jsonl", "older_of_a.jsonl"]
+    for name in ("older_of_a", "of_a", "of_b"):
+        begun = opened(Options(path=str(tmp_path / f"{name}.jsonl")), of_gpu(name[-1] * 12))
+        begun.write(A, OK)
+        begun.close()
+    path, *others = (str(tmp_path / name) for name in newest_first)
+    options = Options.from_json(Options(path=path, others=tuple(others), resume=True).to_json())
+
+    chosen = opened(options, of_gpu("a" * 12))
+
+    assert chosen.path == tmp_path / "of_a.jsonl"
+    assert chosen.is_done(A)
+    with pytest.raises(UsageError, match="device_hash `bbbbbbbbbbbb`, this is `cccccccccccc`"):
+        opened(options, of_gpu("c" * 12))
+
+
 def test_a_record_is_continued_by_as_many_ranks_as_began_it(tmp_path: Path) -> None:
     names = RankFigures(names=("node 0 rank 0", "node 0 rank 1"))
     ledger = open_ledger(tmp_path / "r.jsonl", ranks=2)

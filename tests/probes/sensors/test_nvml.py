@@ -13,7 +13,7 @@ import pytest
 
 from planner.errors import CannotMeasureError
 from probes.sensors import NvmlSensor, open_sensor
-from probes.sensors.nvml import load_nvml
+from probes.sensors.nvml import NoDriverError, load_nvml
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 MIB = 2**20
@@ -31,6 +31,8 @@ class StandIn:
     NVML_CLOCK_SM = pynvml.NVML_CLOCK_SM
     NVML_CLOCK_MEM = pynvml.NVML_CLOCK_MEM
     NVML_TEMPERATURE_GPU = pynvml.NVML_TEMPERATURE_GPU
+    NVML_FEATURE_ENABLED = pynvml.NVML_FEATURE_ENABLED
+    NVML_NVLINK_MAX_LINKS = pynvml.NVML_NVLINK_MAX_LINKS
     NVML_ERROR_NO_PERMISSION = pynvml.NVML_ERROR_NO_PERMISSION
     NVML_ERROR_NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
     NVML_GPU_VIRTUALIZATION_MODE_VGPU = pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
@@ -213,6 +215,29 @@ def test_where_our_entry_is_hidden_our_memory_is_what_the_device_s_use_has_grown
     assert opened.state().process_bytes == 530 * MIB
 
 
+@pytest.mark.parametrize(
+    ("percents", "ratio", "waits"),
+    [([3], 0.03, 0), ([62, 60], 0.6, 1), ([100, 0], 0.0, 1), ([62, None], 0.62, 1), ([None], None, 0)],
+)
+def test_a_gpu_that_works_before_we_use_it_is_read_again_since_waking_it_up_may_look_like_work(
+    monkeypatch: pytest.MonkeyPatch, percents: list[int | None], ratio: float | None, waits: int
+) -> None:
+    def rates(_handle: str) -> Any:
+        percent = percents.pop(0)
+        if percent is None:
+            raise not_supported()
+        return SimpleNamespace(gpu=percent)
+
+    waited: list[float] = []
+    monkeypatch.setattr("probes.sensors.nvml.time", SimpleNamespace(sleep=waited.append))
+    nvml = StandIn()
+    nvml.nvmlDeviceGetUtilizationRates = rates  # type: ignore[attr-defined]
+
+    assert sensor(nvml).busy_ratio() == ratio
+    assert len(waited) == waits
+    assert not percents
+
+
 def test_memory_that_the_driver_does_not_tell_is_unknown() -> None:
     assert sensor(StandIn(memory=not_supported())).state().process_bytes is None
 
@@ -342,6 +367,30 @@ def test_without_the_binding_its_package_is_named(monkeypatch: pytest.MonkeyPatc
         load_nvml()
 
     assert caught.value.hint == "pip install nvidia-ml-py"
+
+
+@pytest.mark.parametrize(
+    ("code", "helps"),
+    [
+        (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "restart the machine"),
+        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "kernel module `nvidia`"),
+        (pynvml.NVML_ERROR_OPERATING_SYSTEM, "install the NVIDIA driver"),
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "pass its library into the container"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_from_one_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, code: int, helps: str
+) -> None:
+    def init() -> None:
+        raise pynvml.NVMLError(code)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", init)
+
+    with pytest.raises(CannotMeasureError, match="NVML does not start") as caught:
+        load_nvml()
+
+    assert isinstance(caught.value, NoDriverError) == (code == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    assert helps in str(caught.value.hint)
 
 
 def test_a_binding_that_starts_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

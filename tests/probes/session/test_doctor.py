@@ -9,8 +9,12 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from planner.errors import CannotMeasureError
 from probes.device.device import open_device
+from probes.device.faults import DeviceLost
+from probes.precisions import support
 from probes.session import doctor
 from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.installed import fake_cuda
@@ -59,6 +63,47 @@ def test_a_gpu_that_cannot_be_used_is_a_finding_and_its_board_is_still_examined(
 
     device, *others = findings
     assert (device.ok, device.detail) == (False, "GPU 0 cannot be used: CUDA error: out of memory")
+    assert {finding.topic for finding in others} == {"energy"}
+
+
+def test_a_recipe_that_breaks_the_gpu_costs_only_what_that_gpu_would_still_have_been_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = support.check_support
+
+    def breaks(recipe: Any, device: Any) -> Any:
+        if (recipe.id, device.kind) == ("fp8", "cuda"):
+            raise DeviceLost("AcceleratorError: CUDA error: an illegal instruction was encountered")
+        return real(recipe, device)
+
+    monkeypatch.setattr(support, "check_support", breaks)
+    with fake_cuda(whole_models=False):
+        findings = doctor.look()
+
+    of_gpu = {finding.what: finding for finding in findings if str(finding.device).startswith("GPU")}
+    assert "broke the GPU" in of_gpu["fp8"].detail
+    assert not of_gpu["fp8"].ok
+    assert of_gpu["bf16-pure"].ok
+    assert "fp8-rowwise" not in of_gpu
+    assert of_gpu["energy"].ok
+    assert any(finding.ok for finding in findings if str(finding.device).startswith("CPU"))
+
+
+def test_a_gpu_for_which_torch_was_not_built_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_cuda(whole_models=False):
+        real = torch.ones
+
+        def ones(*sizes: int, **options: Any) -> Any:
+            if options.get("device") is not None:
+                raise RuntimeError("CUDA error: no kernel image is available for execution on the device\nSearch for …")
+            return real(*sizes, **options)
+
+        monkeypatch.setattr(torch, "ones", ones)
+        monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["sm_75", "sm_80"])
+        device, *others = (finding for finding in doctor.look() if finding.device == "GPU 0 (NVIDIA H200)")
+
+    assert device.detail == "GPU 0 cannot be used: this torch has no kernels for compute capability 9.0"
+    assert str(device.fix).endswith("was built for sm_75, sm_80")
     assert {finding.topic for finding in others} == {"energy"}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpplan.commands.measuring.probe import _newest, _used_instead
+from mpplan.commands.measuring.probe import MOST_OFFERED, _newest_first, _used_instead
 from mpplan.commands.measuring.several import Several
 from planner.records.home import records_dir
 from planner.records.jsonl import read_measurements
@@ -66,9 +66,21 @@ def test_what_is_resumed_is_the_newest_record_of_this_cpu_and_of_as_many_process
     ranks = {"rank_names": ("a rank 0", "a rank 1"), "timestamp_utc": "2026-11-24T12:00:00.000+00:00"}
     write_record(store / "ranks.jsonl", a_measurement(**mine, **ranks))
 
-    alone, together = (_newest("cpu", Several(ranks=n, nnodes=1, rdzv_endpoint=None, join_s=1.0)) for n in (1, 2))
+    of_ranks = (Several(ranks=n, nnodes=1, rdzv_endpoint=None, join_s=1.0) for n in (1, 2))
+    (alone,), (together,) = (_newest_first("cpu", ranks) for ranks in of_ranks)
 
     assert (Path(alone).stem, Path(together).stem) == ("mine", "ranks")
+
+
+def test_the_records_of_all_gpus_are_offered_newest_first_and_not_without_end(home) -> None:
+    gpu, count = {"device_kind": "cuda", "device_name": "NVIDIA H200"}, MOST_OFFERED + 2
+    for i in range(count):
+        at = f"2026-11-21T{i // 60:02}:{i % 60:02}:00.000+00:00"
+        write_record(records_dir() / f"r{i}.jsonl", a_measurement(**gpu, timestamp_utc=at))
+
+    offered = _newest_first("cuda", Several(ranks=1, nnodes=1, rdzv_endpoint=None, join_s=1.0))
+
+    assert [Path(path).stem for path in offered] == [f"r{i}" for i in range(count - 1, 1, -1)]
 
 
 def test_an_existing_record_is_not_overwritten(run, home) -> None:
