@@ -294,7 +294,7 @@ def no_aliases() -> Mapping[str, str]:
 
 
 class Catalogue(Generic[T]):
-    """The contents of one data file, by id and by name; the file is read on first access.
+    """The contents of one data file, by id and by name; the file is read, and a value built, on first access.
 
     A row is found by its id, by the names in its `aliases` column (separated by semicolons, if the file has the column)
     and by the names of the `aliases` function, ignoring case and punctuation.
@@ -323,10 +323,16 @@ class Catalogue(Generic[T]):
         self._what = what
         self._listing = listing
         self._aliases = aliases
+        self._built: dict[str, T] = {}
+        """The values that were asked for, by id."""
 
     @cached_property
     def _rows(self) -> list[Row]:
         return read_rows(self._path)
+
+    @cached_property
+    def _row_by_id(self) -> dict[str, Row]:
+        return keyed(self._rows, lambda row: row)
 
     @cached_property
     def by_id(self) -> dict[str, T]:
@@ -335,7 +341,12 @@ class Catalogue(Generic[T]):
         Raises:
             InputFileError: a row is wrong.
         """
-        return keyed(self._rows, self._build)
+        return {id_: self._value(id_) for id_ in self._row_by_id}
+
+    def _value(self, id_: str) -> T:
+        if id_ not in self._built:
+            self._built[id_] = self._build(self._row_by_id[id_])
+        return self._built[id_]
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -343,18 +354,22 @@ class Catalogue(Generic[T]):
         in_file = {
             name: row.text("id") for row in self._rows if "aliases" in row.cells for name in row.words("aliases")
         }
-        return {**self._aliases(), **in_file, **{name: name for name in self.by_id}}
+        return {**self._aliases(), **in_file, **{name: name for name in self._row_by_id}}
 
     @cached_property
     def _by_compact_name(self) -> dict[str, str]:
         return {compact(name): id_ for name, id_ in self._names.items()}
 
     def get(self, name: str) -> T | None:
-        """The value for an id or another name; None if no row has it."""
-        if name in self.by_id:  # avoids reading the other names
-            return self.by_id[name]
+        """The value for an id or another name; None if no row has it.
+
+        Raises:
+            InputFileError: the row is wrong.
+        """
+        if name in self._row_by_id:  # avoids reading the other names
+            return self._value(name)
         id_ = self._by_compact_name.get(compact(name))
-        return None if id_ is None else self.by_id[id_]
+        return None if id_ is None else self._value(id_)
 
     def find(self, name: str) -> T:
         """The value for an id or another name.
@@ -365,7 +380,7 @@ class Catalogue(Generic[T]):
         value = self.get(name)
         if value is None:
             similar = dict.fromkeys(self._names[near] for near in near_names(name, self._names, limit=9))
-            raise _unknown(self._what, name, list(similar)[:3], self._listing or ", ".join(self.by_id))
+            raise _unknown(self._what, name, list(similar)[:3], self._listing or ", ".join(self._row_by_id))
         return value
 
 

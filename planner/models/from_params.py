@@ -10,7 +10,7 @@ import numpy as np
 from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.lazy import dataclass
-from planner.models.catalogue import load_models
+from planner.models.catalogue import find_model
 from planner.models.shape import ModelShape
 
 FAMILY = (
@@ -74,7 +74,7 @@ def shape_from_params(params: float) -> ModelShape:
     """
     if not LOWEST <= params <= HIGHEST:
         raise UsageError(Message.of("error.no_shape", params=params), hint=Message.of("hint.describe_model"))
-    anchors = [load_models()[name] for name in FAMILY]
+    anchors = [find_model(name) for name in FAMILY]
     llamas = [shape for shape in anchors if shape.name.startswith("llama-3")]
     snapped = [shape for shape in llamas if _near(shape.params_total, params, SNAP_RATIO)]
     if snapped:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,8 @@ class MemoryItems:
     @property
     def total(self) -> Value:
         """Memory that the driver reports as used."""
-        result: Value = sum((getattr(self, name) for name in ITEMS), 0.0)
+        first, *others = _values_of(self)
+        result: Value = sum(others, first)
         return result
 
     @property
@@ -90,6 +92,7 @@ class MemoryItems:
 
 ITEMS = tuple(f.name for f in fields(MemoryItems))
 """Names of the memory items, in order."""
+_values_of = attrgetter(*ITEMS)
 
 
 def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) -> Value:
@@ -160,11 +163,23 @@ def _stage(
     )
     # Frozen weights occupy blocks that are never freed, so they do not fragment memory.
     frozen: Value = held.weights * (1.0 if recipe.how.adapts else 1.0 - trained_share(recipe))
-    items = replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
+    return replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
+
+
+def _with_error(recipe: Recipe, items: MemoryItems, rates: Rates) -> MemoryItems:
+    """The items of a stage with the error factor of the memory equations."""
     scaled = items.scaled(memory_error_factor(rates))
     if not recipe.how.fine_tunes:
         return scaled
-    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # exact: weights are read from a file
+    return replace(scaled, weights=items.weights + 0.0 * scaled.weights)  # exact: weights are read from a file
+
+
+def _total_with_error(recipe: Recipe, items: MemoryItems, rates: Rates) -> Value:
+    """Total of `_with_error`, without the items where the factor applies to all of them."""
+    if recipe.how.fine_tunes:
+        return _with_error(recipe, items, rates).total
+    total: Value = items.total * memory_error_factor(rates)
+    return total
 
 
 def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
@@ -189,15 +204,27 @@ def memory_error_factor(rates: Rates) -> Value:
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
     """Itemised peak of the fuller of first and last pipeline stage, `[layout]` or `[draw]`; pass `work` if computed."""
+    first, *others = (_with_error(recipe, stage, rates) for stage in _ends(recipe, at, rates, work))
+    if not others:
+        return first
+    (last,) = others
+    fuller = np.asarray(last.total) > np.asarray(first.total)
+    return MemoryItems(**{name: np.where(fuller, getattr(last, name), getattr(first, name)) for name in ITEMS})
+
+
+def peak_bytes(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
+    """Total of `memory_items`, for the many layouts of which nobody sees the items."""
+    first, *others = (_total_with_error(recipe, stage, rates) for stage in _ends(recipe, at, rates, work))
+    return np.maximum(first, others[0]) if others else first
+
+
+def _ends(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None) -> tuple[MemoryItems, ...]:
+    """The items of the first and the last pipeline stage without the error factor; of one where no layout has more."""
     work = work_of(recipe.longest, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     common = _shared_by_stages(recipe, at, work, shards, rates)
-    first = _stage(recipe, at, common, shards, rates, last=False)
-    if (at.pp == 1).all():
-        return first
-    final = _stage(recipe, at, common, shards, rates, last=True)
-    fuller = np.asarray(final.total) > np.asarray(first.total)
-    return MemoryItems(**{name: np.where(fuller, getattr(final, name), getattr(first, name)) for name in ITEMS})
+    ends = (False,) if (at.pp == 1).all() else (False, True)
+    return tuple(_stage(recipe, at, common, shards, rates, last=last) for last in ends)
 
 
 def usable_bytes(gpu: Gpu) -> float:

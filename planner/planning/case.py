@@ -16,7 +16,7 @@ from planner.hardware.cluster import CARDS_PER_MACHINE, Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
+from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, peak_bytes_of, score
 from planner.performance.memory import MemoryItems, usable_bytes
 from planner.performance.model_states import offloaded_bytes
 from planner.performance.optimizer_step import paged_out_bytes
@@ -163,7 +163,7 @@ class Case:
         """Return the bytes of offloaded or paged-out training state that one layout keeps in each host's memory."""
         held = float(np.max(offloaded_bytes(self.recipe, at)))
         if self.recipe.optimizer.paged:
-            needed_bytes, room_bytes = memory_of(self.recipe, at, self.mid).total, usable_bytes(self.cluster.gpu)
+            needed_bytes, room_bytes = peak_bytes_of(self.recipe, at, self.mid), usable_bytes(self.cluster.gpu)
             paged = paged_out_bytes(self.recipe, shard_params(self.recipe, at), at, needed_bytes, room_bytes)
             held += float(np.max(paged))
         return held * min(self.cluster.gpus_per_node, int(at.gpus[0]))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.parallelism.layout import Layouts
-from planner.performance.evaluation import memory_of
+from planner.performance.evaluation import peak_bytes_of
 from planner.performance.memory import memory_risk, memory_risks, usable_bytes
 from planner.planning.case import Case
 from planner.rates.terms import Draws
@@ -94,5 +94,5 @@ def drawn_bytes(case: Case, layouts: Layouts) -> Floats:
     """Return the peak memory of every layout under every draw of the choice, `[layout, draw]`."""
     if not len(layouts):
         return np.zeros((0, CHOICE_DRAWS.count))
-    needed_bytes = memory_of(case.recipe, layouts.column, case.rates.sample(CHOICE_DRAWS)).total
+    needed_bytes = peak_bytes_of(case.recipe, layouts.column, case.rates.sample(CHOICE_DRAWS))
     return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), (len(layouts), CHOICE_DRAWS.count))

@@ -204,15 +204,21 @@ def _normal(count: int, seed: int, names: Sequence[str]) -> Floats:
     from hashes of seed, name and index (`mixed`), whose last bit is the sign, so an input's draws depend on no other
     input.
     """
-    keys = np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64) << np.uint64(32)
-    places = np.arange(1, count // 2 + 1, dtype=np.uint64) * GOLDEN_GAMMA
-    random = mixed(mixed(keys ^ np.uint64(seed % 2**64))[:, np.newaxis] + places)
-    drawn = _mirrored(_sizes(count // 2)[random.argsort(axis=1)] * SIGNS[random & np.uint64(1)])
+    drawn = _mirrored(_half_of_normal(count, seed, names))
     drawn.flags.writeable = False
     return drawn
 
 
-SIGNS = np.array([-1.0, 1.0])
+def _half_of_normal(count: int, seed: int, names: Sequence[str]) -> Floats:
+    """The half of `_normal` that is mirrored, `[name, draw]`."""
+    keys = np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64) << np.uint64(32)
+    places = np.arange(1, count // 2 + 1, dtype=np.uint64) * GOLDEN_GAMMA
+    random = mixed(mixed(keys ^ np.uint64(seed % 2**64))[:, np.newaxis] + places)
+    half = _sizes(count // 2)[random.argsort(axis=1)]
+    half *= 2.0 * (random & np.uint64(1)) - 1.0
+    return np.asarray(half)
+
+
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 """Step between the states of SplitMix64: the odd number nearest to 2 ** 64 over the golden ratio."""
 
@@ -224,14 +230,21 @@ def mixed(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     constants of the reference implementation (https://prng.di.unimi.it/splitmix64.c). The generators of numpy are just
     as good, but each takes 0.04 ms to set up, and one would be needed for each of hundreds of inputs.
     """
-    states = (states ^ (states >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    states = (states ^ (states >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(states ^ (states >> np.uint64(31)))
+    states = states ^ (states >> np.uint64(30))
+    states *= np.uint64(0xBF58476D1CE4E5B9)
+    states ^= states >> np.uint64(27)
+    states *= np.uint64(0x94D049BB133111EB)
+    states ^= states >> np.uint64(31)
+    return states
 
 
 def _mirrored(half: Floats) -> Floats:
     """The given half of the draws, `[..., draw]`, followed by its mirror image and the mid value."""
-    return np.concatenate([half, -half, np.zeros((*half.shape[:-1], 1))], axis=-1)
+    count = half.shape[-1]
+    drawn = np.zeros((*half.shape[:-1], 2 * count + 1))
+    drawn[..., :count] = half
+    np.negative(half, out=drawn[..., count:-1])
+    return drawn
 
 
 @cache
@@ -249,8 +262,7 @@ MOST_ROWS_RATIO = 0.25
 @lru_cache(maxsize=8)
 def _standard(draws: Draws, names: tuple[str, ...]) -> Floats:
     """Standard normal draws of rows, `[row, draw]`; exactly uncorrelated if there are enough draws."""
-    draws.draw(names)
-    half = np.stack([draws.normal(name)[: draws.count // 2] for name in names])
+    half = _half_of_normal(draws.count, draws.seed, names)
     if len(names) <= MOST_ROWS_RATIO * draws.count:
         factor = np.linalg.cholesky(2.0 * half @ half.T / draws.count)
         half = np.linalg.solve(factor, half)
@@ -263,22 +275,33 @@ def _shifts(draws: Draws, parameters: Parameters) -> Shifts:
     joint = parameters.joint
     names = tuple(dict.fromkeys([*moving, *(joint.ids if joint is not None else ())]))
     standard = dict(zip(names, _standard(draws, names), strict=True))
-    shifts = {name: log_sd * standard[name] for name, log_sd in moving.items()}
+    alone = moving.keys() - (joint.ids if joint is not None else ())
+    shifts = {name: moving[name] * standard[name] for name in alone}
     if joint is not None:
         together = joint.factor @ np.stack([standard[name] for name in joint.ids])
         shifts |= dict(zip(joint.ids, together, strict=True))
     return shifts
 
 
+def _factor(draws: Draws, parameters: Parameters, name: str) -> Floats | None:
+    """Draws of a row as factors of its value; None for a row that does not move or is 0.
+
+    They are the same for every run and computed once.
+    """
+    known = _factors(draws, parameters)
+    if name not in known:
+        known[name] = None
+        shift = _shifts(draws, parameters).get(name)
+        if shift is not None and (row := parameters.rows[name]).value > 0:
+            share = parameters.families[row.family].bound == "share"
+            known[name] = np.asarray(moved(row.value, shift, share=share) / row.value)
+    return known[name]
+
+
 @lru_cache(maxsize=8)
-def _factors(draws: Draws, parameters: Parameters) -> Shifts:
-    """Draws of each row as factors of its value, by id; they are the same for every run and computed once."""
-    families = parameters.families
-    return {
-        name: np.asarray(moved(row.value, shift, share=families[row.family].bound == "share") / row.value)
-        for name, shift in _shifts(draws, parameters).items()
-        if (row := parameters.rows[name]).value > 0
-    }
+def _factors(draws: Draws, parameters: Parameters) -> dict[str, Floats | None]:
+    """Cache of `_factor`."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,9 +345,8 @@ class RateSet:
     def _drawn(self, term: Term, draws: Draws) -> Value:
         only_row = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
         if only_row is not None and only_row.power == 1.0 and not only_row.apart:
-            factors = _factors(draws, self.parameters)
-            row_id = only_row.row.id
-            return np.minimum(term.value * factors[row_id], term.ceiling) if row_id in factors else term.value
+            factor = _factor(draws, self.parameters, only_row.row.id)
+            return term.value if factor is None else np.minimum(term.value * factor, term.ceiling)
         return _changed(term, term.log_change(draws.shifts(self.parameters), draws))
 
     def moved(self, shifts: Shifts) -> Rates:

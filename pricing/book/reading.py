@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from planner.errors import InputFileError
 from planner.files import open_file
 from planner.records.home import data_dir, has_data_dir
-from planner.rows import keyed, read_rows
+from planner.rows import Row, keyed, read_rows
 from pricing.base.folder import DATA
 from pricing.book.rows import COLUMNS, MEND, MOST_NAMED, BadRow, PriceBook, PriceRow, SetAside, price_row
 from pricing.files.csv_lines import csv_lines
@@ -106,13 +106,19 @@ def refuse_bad_rows(book: PriceBook, hint: str | None = None) -> None:
         raise InputFileError(first.message, hint=f"{correct}, or {hint}" if hint else correct)
 
 
-@lru_cache(maxsize=1)
-def shipped_book() -> PriceBook:
-    """Return the rows shipped with the package."""
-    return PriceBook(rows=tuple(keyed(read_rows(DATA / "gpu_prices.csv", COLUMNS), price_row).values()))
+@cache
+def _shipped_lines() -> dict[str, Row]:
+    return keyed(read_rows(DATA / "gpu_prices.csv", COLUMNS), lambda row: row)
 
 
-@lru_cache(maxsize=1)
+@cache
+def shipped_book(gpu: str | None = None) -> PriceBook:
+    """Return the rows shipped with the package, optionally of one GPU."""
+    lines = _shipped_lines().values()
+    return PriceBook(rows=tuple(price_row(line) for line in lines if gpu is None or line.cell("gpu") == gpu))
+
+
+@cache
 def shipped_by_id() -> dict[str, PriceRow]:
     """Return the shipped rows by id: a different row of the user may not use one of these ids."""
     return {row.id: row for row in shipped_book().rows}
@@ -149,6 +155,5 @@ def load_book(gpu: str | None = None) -> PriceBook:
         InputFileError: the user's book has no header, or is not a regular file.
         UsageError: it cannot be read.
     """
-    shipped = PriceBook(rows=tuple(row for row in shipped_book().rows if gpu is None or row.gpu == gpu))
     own = load_user_book(gpu)
-    return replace(shipped.plus(own.rows), set_aside=own.set_aside)
+    return replace(shipped_book(gpu).plus(own.rows), set_aside=own.set_aside)

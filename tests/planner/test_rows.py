@@ -214,8 +214,16 @@ def test_an_unknown_name_is_answered_with_the_ids_of_similar_ones(tmp_path):
     assert caught.value.hint == "did you mean `apple-red`? `mpplan fruit` lists them all"
 
 
-def test_a_damaged_catalogue_is_refused_when_it_is_asked_and_not_before(tmp_path):
+def test_a_damaged_row_is_refused_when_it_is_asked_for_and_not_before(tmp_path):
     damaged = catalogue(tmp_path, FRUIT.replace("170", "heavy"))
 
-    with pytest.raises(InputFileError, match=r"rows\.csv:4: grams: expected a number of at least 0, found `heavy`"):
-        damaged.get("apple-red")
+    assert damaged.get("apple-red") == 150
+    for ask in (lambda: damaged.get("pear"), lambda: damaged.by_id):
+        with pytest.raises(InputFileError, match=r"rows\.csv:4: grams: expected a number of at least 0, found `heavy`"):
+            ask()
+
+
+def test_a_catalogue_builds_each_value_once(tmp_path):
+    built = Catalogue(write(tmp_path, FRUIT), lambda row: [row.text("id")])
+
+    assert built.find("pear") is built.find("pear") is built.by_id["pear"]

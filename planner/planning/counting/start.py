@@ -11,7 +11,7 @@ from planner.evidence import median
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import enumerate_layouts
-from planner.performance.evaluation import flop_of, memory_of, step_of, tokens_per_step
+from planner.performance.evaluation import flop_of, peak_bytes_of, step_of, tokens_per_step
 from planner.performance.memory import usable_bytes
 from planner.planning.choice import LEAN
 from planner.planning.counting.search import CountSearch
@@ -75,7 +75,7 @@ def _likely(search: CountSearch, layouts: Layouts, gpu_s: npt.NDArray[np.float64
     The fastest lean layout is evaluated under the draws, which sets `search.wall_ratio`.
     """
     case = search.case
-    bytes_at_mid = np.asarray(memory_of(case.recipe, layouts, case.mid).total)
+    bytes_at_mid = np.asarray(peak_bytes_of(case.recipe, layouts, case.mid))
     fitting = np.flatnonzero(bytes_at_mid <= LEAN * usable_bytes(case.cluster.gpu))
     if not len(fitting):
         return 0

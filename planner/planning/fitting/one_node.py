@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster, cards_of_one_machine
 from planner.parallelism.search import enumerate_layouts
-from planner.performance.evaluation import memory_of
+from planner.performance.evaluation import peak_bytes_of
 from planner.performance.memory import memory_risk
 from planner.planning.risk import RISK_DRAWS
 from planner.question.inputs import DEFAULT_MEMORY_RISK, MEMORY_RISK
@@ -62,10 +62,10 @@ def held_by_a_node(
     if not len(layouts):
         return False
     rates = resolve_rates(cluster, recipe, measured, parameters)
-    needed_bytes = np.broadcast_to(memory_of(recipe, layouts, rates.sample()).total, len(layouts))
+    needed_bytes = np.broadcast_to(peak_bytes_of(recipe, layouts, rates.sample()), len(layouts))
     drawn, usual_risk = rates.sample(RISK_DRAWS), MEMORY_RISK.parse(DEFAULT_MEMORY_RISK, MEMORY_RISK.flag)
     return any(
-        memory_risk(memory_of(recipe, layouts.only(int(i)), drawn).total, cluster.gpu) <= usual_risk
+        memory_risk(peak_bytes_of(recipe, layouts.only(int(i)), drawn), cluster.gpu) <= usual_risk
         for i in np.argsort(needed_bytes, kind="stable")[:MOST_LEAN]
     )
 

@@ -10,7 +10,16 @@ from hypothesis import given
 
 from planner.answer.plan import MEMORY_ITEMS
 from planner.parallelism.layout import Layout, Layouts
-from planner.performance.memory import MemoryItems, fits_probability, memory_items, memory_range_gib, memory_risk
+from planner.performance.memory import (
+    MemoryItems,
+    fits_probability,
+    memory_items,
+    memory_range_gib,
+    memory_risk,
+    peak_bytes,
+)
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.units import GIB
@@ -83,6 +92,16 @@ def test_the_items_are_those_of_the_document_and_sum_to_the_total(setting):
     allocated, reserved = float(np.ravel(items.allocated)[0]), float(np.ravel(items.reserved)[0])
     assert allocated <= reserved * ROUNDING
     assert reserved <= float(np.ravel(items.total)[0]) * ROUNDING
+
+
+@given(settings_of_recipes())
+def test_the_peak_alone_is_the_total_of_the_items(setting):
+    training, where, machine = setting
+    for draws in (None, Draws(count=11, seed=0)):
+        rates = resolve_rates(machine, training).sample(draws)
+
+        total = memory_items(training, Layouts.of(where), rates).total
+        assert peak_bytes(training, Layouts.of(where), rates) == pytest.approx(total, rel=1e-12)
 
 
 @given(settings_of_recipes())

@@ -152,6 +152,9 @@ def test_the_users_rows_stand_beside_the_shipped_ones(data_home, row):
     data_home.mkdir(parents=True)
     user_book_path().write_text(book_text([row(id="mine")]), encoding="utf-8")
 
+    assert shipped_book("h100-sxm5-80gb").rows == tuple(
+        row for row in shipped_book().rows if row.gpu == "h100-sxm5-80gb"
+    )
     assert {"mine", "p032"} <= {row.id for row in load_book("h100-sxm5-80gb").rows}
 
 
