@@ -40,6 +40,11 @@ class RankGroup:
     """Of the `inside` ranks, those joined by one kind of link: NVLink, or PCIe in a node without NVLink."""
 
     @property
+    def fewest_inside(self) -> Array:
+        """Ranks in the domain that holds the fewest, with the group spread evenly over as few domains as hold it."""
+        return np.floor(self.size / np.ceil(self.size / self.inside))
+
+    @property
     def crosses(self) -> npt.NDArray[np.bool_]:
         """Whether the axis needs the network."""
         return self.size > self.inside
@@ -184,11 +189,13 @@ def _ring_s(
 def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
     """Time on the slower of the network and of PCIe between cards that NVLink joins in pairs, `[layout]`.
 
-    Every rank's NIC is used: (n - r)/n of the payload enters a node, shared by r NICs. A ring over several pairs is as
-    fast as its slowest edge: all-reduce over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv ic178).
+    Every rank's NIC is used: (n - r)/n of the payload enters a node, shared by r NICs. If the ranks do not fill their
+    nodes, the node with the fewest is the slowest. A ring over several pairs is as fast as its slowest edge: all-reduce
+    over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv ic178).
     """
     n, r = group.size, group.inside
-    nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
+    least = group.fewest_inside
+    nic: Value = payload_bytes * (n - least) / n / (least * rates.nic_bytes_per_s)
     if (group.linked == r).all():
         return nic
     pcie = np.where(group.linked < r, payload_bytes * (n - 1) / n / rates.pcie_bytes_per_s, 0.0)
@@ -234,9 +241,9 @@ def all_to_all_s(
 
     `copies_per_node` is below 1 where a token bound for several experts on one node crosses the network only once.
     """
-    n, r, linked = group.size, group.inside, group.linked
+    n, r, linked, least = group.size, group.inside, group.linked, group.fewest_inside
     nvlink = send_bytes * (linked - 1) / n / rates.nvlink_bytes_per_s
-    nic = send_bytes * (n - r) / n * copies_per_node / rates.nic_bytes_per_s
+    nic = send_bytes * (n - least) / n * copies_per_node / rates.nic_bytes_per_s
     pcie = np.where(linked < r, send_bytes * (n - linked) / n / rates.pcie_bytes_per_s, 0.0)
     slowest_s = np.maximum(np.maximum(nvlink, pcie), nic)
     line = (slowest_s + _latency(group, n - 1, rates) * 0.5) * _beyond(group, rates)

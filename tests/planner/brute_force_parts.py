@@ -532,6 +532,11 @@ class Parts:
 
         return size, shared(near), shared(joined)
 
+    def fewest_together(self, size: int, inside: int) -> int:
+        """Ranks of the emptiest domain, where ranks are dealt to as few domains as hold them, one after another."""
+        domains = next(count for count in range(1, size + 1) if count * inside >= size)
+        return min(sum(1 for rank in range(size) if rank % domains == domain) for domain in range(domains))
+
     def latency(self, size: int, inside: int, hops: float) -> float:
         if size == 1:
             return 0.0
@@ -573,7 +578,8 @@ class Parts:
         n, r, _ = group
         measured = self.measured_s(operation, payload, group, messages or 1)
         inner = max(payload * (n - 1) / n / self.q.nvlink_bytes_per_s, self.pcie(payload, group))
-        outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
+        least = self.fewest_together(n, r)
+        outer = payload * (n - least) / n / least / self.q.nic_bytes_per_s
         line = max(inner, outer) + (messages or 1) * self.reach_latency(n, r, n - 1, messages and payload / messages)
         return line if measured is None else measured
 
@@ -582,7 +588,8 @@ class Parts:
         measured = self.measured_s("all_reduce", payload, group, messages or 1)
         gain = self.q.nvls_gain_ratio if joined > 4 else 1.0
         inner = max(2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain), self.pcie(2 * payload, group))
-        outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
+        least = self.fewest_together(n, r)
+        outer = 2 * payload * (n - least) / n / least / self.q.nic_bytes_per_s
         latency = self.reach_latency(n, r, 2 * (n - 1), messages and payload / messages)
         line = max(inner, outer) + (messages or 1) * latency
         return line if measured is None else measured
@@ -594,7 +601,7 @@ class Parts:
             sent * (joined - 1) / n / self.q.nvlink_bytes_per_s,
             sent * (n - joined) / n / self.q.pcie_bytes_per_s if joined < r else 0.0,
         )
-        outer = sent * (n - r) / n * copies / self.q.nic_bytes_per_s
+        outer = sent * (n - self.fewest_together(n, r)) / n * copies / self.q.nic_bytes_per_s
         line = max(inner, outer) + self.latency(n, r, n - 1) / 2
         return line if measured is None else measured
 
