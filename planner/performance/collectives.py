@@ -38,6 +38,20 @@ class RankGroup:
     """Ranks of the group that reach each other without the network."""
     linked: Array
     """Of the `inside` ranks, those joined by one kind of link: NVLink, or PCIe in a node without NVLink."""
+    meshed: int = 1
+    """GPUs of which each pair has a link of its own; 1 if links lead to a switch."""
+
+    @property
+    def link_share(self) -> Array | float:
+        """Share of a GPU's links that lead to ranks of its group: 1 behind a switch."""
+        if self.meshed < 2:
+            return 1.0
+        return np.where(self.linked > 1, (self.linked - 1.0) / (self.meshed - 1.0), 1.0)
+
+    @property
+    def peer_share(self) -> float:
+        """Share of a GPU's links that lead to one peer: 1 behind a switch."""
+        return 1.0 / max(self.meshed - 1, 1)
 
     @property
     def fewest_inside(self) -> Array:
@@ -51,7 +65,11 @@ class RankGroup:
 
 
 def place(
-    size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, near: int, linked: int | None = None
+    size: npt.NDArray[np.int64],
+    stride: npt.NDArray[np.int64] | int,
+    near: int,
+    linked: int | None = None,
+    meshed: int = 1,
 ) -> RankGroup:
     """Place groups of `size` ranks that are `stride` GPUs apart.
 
@@ -60,10 +78,11 @@ def place(
         stride: GPUs from one rank of a group to the next.
         near: GPUs that reach each other without the network.
         linked: of the `near` GPUs, those joined by one kind of link; None for all of them.
+        meshed: GPUs of which each pair has a link of its own; 1 if links lead to a switch.
     """
     inside = _ranks_within(near, size, stride)
     joined = inside if linked is None or linked == near else _ranks_within(linked, size, stride)
-    return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined)
+    return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined, meshed=meshed)
 
 
 def _ranks_within(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
@@ -73,7 +92,7 @@ def _ranks_within(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np
 
 def place_on(cluster: Cluster, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int = 1) -> RankGroup:
     """Place groups of `size` ranks that are `stride` GPUs apart on a cluster."""
-    return place(size, stride, cluster.near_gpus, cluster.linked_gpus)
+    return place(size, stride, cluster.near_gpus, cluster.linked_gpus, cluster.meshed_gpus)
 
 
 def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
@@ -181,7 +200,7 @@ def _ring_s(
     operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None
 ) -> Value:
     n = group.size
-    nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
+    nvlink = payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * group.link_share)
     moving_s = np.maximum(nvlink, _beyond_links_s(payload_bytes, group, rates))
     return _collective_s(operation, payload_bytes, moving_s, n - 1, group, rates, messages)
 
@@ -229,7 +248,7 @@ def all_reduce_s(
     """
     n = group.size
     gain = np.where(group.linked > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
-    nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
+    nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * group.link_share * gain)
     moving_s = np.maximum(nvlink, _beyond_links_s(2 * payload_bytes, group, rates))
     return _collective_s("all_reduce", payload_bytes, moving_s, 2 * (n - 1), group, rates, messages)
 
@@ -242,7 +261,7 @@ def all_to_all_s(
     `copies_per_node` is below 1 where a token bound for several experts on one node crosses the network only once.
     """
     n, r, linked, least = group.size, group.inside, group.linked, group.fewest_inside
-    nvlink = send_bytes * (linked - 1) / n / rates.nvlink_bytes_per_s
+    nvlink = send_bytes * (linked - 1) / n / (rates.nvlink_bytes_per_s * group.link_share)
     nic = send_bytes * (n - least) / n * copies_per_node / rates.nic_bytes_per_s
     pcie = np.where(linked < r, send_bytes * (n - linked) / n / rates.pcie_bytes_per_s, 0.0)
     slowest_s = np.maximum(np.maximum(nvlink, pcie), nic)
@@ -255,6 +274,7 @@ def send_s(
     crosses: npt.NDArray[np.bool_] | bool,
     rates: Rates,
     bridged: npt.NDArray[np.bool_] | bool = False,
+    link_share: float = 1.0,
 ) -> Value:
     """Time of one point-to-point message to the next pipeline stage.
 
@@ -263,8 +283,10 @@ def send_s(
         crosses: whether the message goes over the network.
         rates: mid values or draws.
         bridged: whether a message within a node goes over PCIe, between cards that NVLink joins in pairs.
+        link_share: share of a GPU's links that lead to the next stage (`RankGroup.peer_share`).
     """
-    within = np.where(bridged, np.minimum(rates.pcie_bytes_per_s, rates.nvlink_bytes_per_s), rates.nvlink_bytes_per_s)
+    link = rates.nvlink_bytes_per_s * link_share
+    within = np.where(bridged, np.minimum(rates.pcie_bytes_per_s, link), link)
     rate = np.where(crosses, rates.nic_bytes_per_s, within)
     fixed = np.where(crosses, rates.nic_latency_s, rates.nvlink_latency_s)
     result: Value = message_bytes / rate + fixed

@@ -532,6 +532,13 @@ class Parts:
 
         return size, shared(near), shared(joined)
 
+    def link_rate(self, joined: int) -> float:
+        """Bytes per second over those links of a GPU that lead to the other ranks; all do behind a switch."""
+        peers = [gpu for gpu in range(self.c.gpu.nvlink_domain_gpus) if gpu > 0]
+        if self.c.gpu.arch not in ("CDNA", "CDNA3", "CDNA4") or joined == 1 or not peers:
+            return self.q.nvlink_bytes_per_s
+        return self.q.nvlink_bytes_per_s / len(peers) * len([gpu for gpu in range(joined) if gpu > 0])
+
     def fewest_together(self, size: int, inside: int) -> int:
         """Ranks of the emptiest domain, where ranks are dealt to as few domains as hold them, one after another."""
         domains = next(count for count in range(1, size + 1) if count * inside >= size)
@@ -577,7 +584,7 @@ class Parts:
     def ring(self, operation: str, payload: float, group: tuple[int, int, int], messages: float | None) -> float:
         n, r, _ = group
         measured = self.measured_s(operation, payload, group, messages or 1)
-        inner = max(payload * (n - 1) / n / self.q.nvlink_bytes_per_s, self.pcie(payload, group))
+        inner = max(payload * (n - 1) / n / self.link_rate(group[2]), self.pcie(payload, group))
         least = self.fewest_together(n, r)
         outer = payload * (n - least) / n / least / self.q.nic_bytes_per_s
         line = max(inner, outer) + (messages or 1) * self.reach_latency(n, r, n - 1, messages and payload / messages)
@@ -587,7 +594,7 @@ class Parts:
         n, r, joined = group
         measured = self.measured_s("all_reduce", payload, group, messages or 1)
         gain = self.q.nvls_gain_ratio if joined > 4 else 1.0
-        inner = max(2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain), self.pcie(2 * payload, group))
+        inner = max(2 * payload * (n - 1) / n / (self.link_rate(joined) * gain), self.pcie(2 * payload, group))
         least = self.fewest_together(n, r)
         outer = 2 * payload * (n - least) / n / least / self.q.nic_bytes_per_s
         latency = self.reach_latency(n, r, 2 * (n - 1), messages and payload / messages)
@@ -598,7 +605,7 @@ class Parts:
         n, r, joined = group
         measured = self.measured_s("all_to_all", sent, group, 1)
         inner = max(
-            sent * (joined - 1) / n / self.q.nvlink_bytes_per_s,
+            sent * (joined - 1) / n / self.link_rate(joined),
             sent * (n - joined) / n / self.q.pcie_bytes_per_s if joined < r else 0.0,
         )
         outer = sent * (n - self.fewest_together(n, r)) / n * copies / self.q.nic_bytes_per_s

@@ -89,6 +89,21 @@ def test_cards_that_nvlink_joins_in_pairs_reach_the_others_of_their_node_over_pc
     assert float(send_s(8e9, whole.crosses, rates, bridged=True)[0]) == pytest.approx(8e9 / 20e9)
 
 
+def test_where_each_pair_of_gpus_has_its_own_link_a_small_group_has_few_of_them():
+    rates = plain_rates(nvlink_bytes_per_s=7 * 50e9)
+    mesh = cluster("mi300x-192gb")
+    pair, four, node = (place_on(mesh, np.array([ranks])) for ranks in (2, 4, 8))
+
+    assert float(gather_s(8e9, pair, rates)[0]) == pytest.approx(8e9 / 2 / 50e9)  # one link of seven
+    assert float(all_reduce_s(8e9, four, rates)[0]) == pytest.approx(2 * 8e9 * 3 / 4 / 150e9)
+    assert float(all_to_all_s(8e9, four, rates)[0]) == pytest.approx(8e9 / 4 / 50e9)  # a quarter to each peer
+    assert float(gather_s(8e9, node, rates)[0]) == pytest.approx(8e9 * 7 / 8 / 350e9)
+    assert float(send_s(8e9, pair.crosses, rates, link_share=pair.peer_share)[0]) == pytest.approx(8e9 / 50e9)
+    # behind a switch, two GPUs have all of their links
+    switched = place_on(cluster("h100-sxm5-80gb"), np.array([2]))
+    assert float(gather_s(8e9, switched, rates)[0]) == pytest.approx(8e9 / 2 / 350e9)
+
+
 def test_all_reduce_over_two_pairs_of_a100_reaches_what_a_healthy_machine_does():
     row = load_interconnect()["ic178"]
     cards = cluster("a100-pcie-80gb", gpus_per_node=4)
