@@ -29,6 +29,8 @@ class Architecture:
     (arXiv 2407.08608)."""
     switch_reduces: bool
     """Whether its NVLink switch performs reductions (NVLS)."""
+    peer_links: bool
+    """Whether each pair of GPUs in a node has a link of its own (xGMI), in place of a switch that all of them share."""
     overlaps_tp: bool
     """Whether tuned stacks split matrix products on it to hide tensor parallel communication (Transformer Engine)."""
     block_scales: tuple[str, ...]
@@ -49,6 +51,7 @@ def _architecture(row: Row) -> Architecture:
         fused_attention=row.flag("fused_attention"),
         asynchronous_units=row.flag("asynchronous_units"),
         switch_reduces=row.flag("switch_reduces"),
+        peer_links=row.flag("peer_links"),
         overlaps_tp=row.flag("overlaps_tp"),
         block_scales=row.words("block_scales"),
         sparse_ratio=row.opt_number("sparse_ratio", low=1, high=4),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.hardware.architectures import find_architecture
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import Network
 from planner.lazy import dataclass
@@ -45,6 +46,11 @@ class Cluster:
     def linked_gpus(self) -> int:
         """GPUs that are joined by one kind of link: NVLink if the cluster has it, else PCIe."""
         return self.nvlink_domain if self.nvlink_domain > 1 else self.near_gpus
+
+    @property
+    def meshed_gpus(self) -> int:
+        """GPUs of which each pair has a link of its own; 1 if the links of a node lead to a switch."""
+        return self.gpu.nvlink_domain_gpus if find_architecture(self.gpu.arch).peer_links else 1
 
     @property
     def limit_w(self) -> float:

@@ -17,8 +17,9 @@ from planner.measured.layers.traffic import memory_bandwidth
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.measured.surfaces import measured_attention, measured_surface
 from planner.performance.compute import FLASH_BACKWARD
-from planner.performance.optimizer_step import update_bytes_per_param
+from planner.performance.optimizer_step import gradient_passes_bytes, stepped_bytes, update_bytes_per_param
 from planner.rates.terms import Term
+from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
 
 LEAST_SD = 0.01
@@ -78,10 +79,22 @@ def _memory(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
 
 
 def _optimizer(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
-    measured = rates.optimizer_s_per_param.get(recipe.optimizer.id)
-    if measured is None or measured.value <= 0:
+    """Bandwidth of a whole update.
+
+    The probe times the optimizer alone, on FP32 weights and gradients. The optimizer of this recipe moves its own bytes
+    at the bandwidth of that run; the further passes over the gradients (norm, clearing, unscaling) move theirs at the
+    bandwidth of copies. None for an optimizer whose time is arithmetic as well as traffic (Muon).
+    """
+    optimizer, policy = recipe.optimizer, recipe.policy
+    measured = rates.optimizer_s_per_param.get(optimizer.id)
+    if measured is None or measured.value <= 0 or optimizer.extra_flop_per_param:
         return None
-    rate = update_bytes_per_param(recipe) / measured.value
+    alone_bytes_per_s = stepped_bytes(find_policy("fp32"), optimizer) / measured.value
+    copies = rates.copy_bytes_per_s
+    passes_bytes_per_s = alone_bytes_per_s if copies is None else copies.value
+    update_s = stepped_bytes(policy, optimizer) / alone_bytes_per_s
+    update_s += gradient_passes_bytes(policy) / passes_bytes_per_s
+    rate = update_bytes_per_param(recipe) / update_s
     return MeasuredValue(value=rate, relative_sd=measured.relative_sd, probe_ids=measured.probe_ids)
 
 

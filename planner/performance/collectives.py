@@ -38,6 +38,25 @@ class RankGroup:
     """Ranks of the group that reach each other without the network."""
     linked: Array
     """Of the `inside` ranks, those joined by one kind of link: NVLink, or PCIe in a node without NVLink."""
+    meshed: int = 1
+    """GPUs of which each pair has a link of its own; 1 if links lead to a switch."""
+
+    @property
+    def link_share(self) -> Array | float:
+        """Share of a GPU's links that lead to ranks of its group: 1 behind a switch."""
+        if self.meshed < 2:
+            return 1.0
+        return np.where(self.linked > 1, (self.linked - 1.0) / (self.meshed - 1.0), 1.0)
+
+    @property
+    def peer_share(self) -> float:
+        """Share of a GPU's links that lead to one peer: 1 behind a switch."""
+        return 1.0 / max(self.meshed - 1, 1)
+
+    @property
+    def fewest_inside(self) -> Array:
+        """Ranks in the domain that holds the fewest, with the group spread evenly over as few domains as hold it."""
+        return np.floor(self.size / np.ceil(self.size / self.inside))
 
     @property
     def crosses(self) -> npt.NDArray[np.bool_]:
@@ -46,7 +65,11 @@ class RankGroup:
 
 
 def place(
-    size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, near: int, linked: int | None = None
+    size: npt.NDArray[np.int64],
+    stride: npt.NDArray[np.int64] | int,
+    near: int,
+    linked: int | None = None,
+    meshed: int = 1,
 ) -> RankGroup:
     """Place groups of `size` ranks that are `stride` GPUs apart.
 
@@ -55,10 +78,11 @@ def place(
         stride: GPUs from one rank of a group to the next.
         near: GPUs that reach each other without the network.
         linked: of the `near` GPUs, those joined by one kind of link; None for all of them.
+        meshed: GPUs of which each pair has a link of its own; 1 if links lead to a switch.
     """
     inside = _ranks_within(near, size, stride)
     joined = inside if linked is None or linked == near else _ranks_within(linked, size, stride)
-    return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined)
+    return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined, meshed=meshed)
 
 
 def _ranks_within(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
@@ -68,7 +92,7 @@ def _ranks_within(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np
 
 def place_on(cluster: Cluster, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int = 1) -> RankGroup:
     """Place groups of `size` ranks that are `stride` GPUs apart on a cluster."""
-    return place(size, stride, cluster.near_gpus, cluster.linked_gpus)
+    return place(size, stride, cluster.near_gpus, cluster.linked_gpus, cluster.meshed_gpus)
 
 
 def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
@@ -176,7 +200,7 @@ def _ring_s(
     operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None
 ) -> Value:
     n = group.size
-    nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
+    nvlink = payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * group.link_share)
     moving_s = np.maximum(nvlink, _beyond_links_s(payload_bytes, group, rates))
     return _collective_s(operation, payload_bytes, moving_s, n - 1, group, rates, messages)
 
@@ -184,11 +208,13 @@ def _ring_s(
 def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
     """Time on the slower of the network and of PCIe between cards that NVLink joins in pairs, `[layout]`.
 
-    Every rank's NIC is used: (n - r)/n of the payload enters a node, shared by r NICs. A ring over several pairs is as
-    fast as its slowest edge: all-reduce over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv ic178).
+    Every rank's NIC is used: (n - r)/n of the payload enters a node, shared by r NICs. If the ranks do not fill their
+    nodes, the node with the fewest is the slowest. A ring over several pairs is as fast as its slowest edge: all-reduce
+    over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv ic178).
     """
     n, r = group.size, group.inside
-    nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
+    least = group.fewest_inside
+    nic: Value = payload_bytes * (n - least) / n / (least * rates.nic_bytes_per_s)
     if (group.linked == r).all():
         return nic
     pcie = np.where(group.linked < r, payload_bytes * (n - 1) / n / rates.pcie_bytes_per_s, 0.0)
@@ -222,7 +248,7 @@ def all_reduce_s(
     """
     n = group.size
     gain = np.where(group.linked > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
-    nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
+    nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * group.link_share * gain)
     moving_s = np.maximum(nvlink, _beyond_links_s(2 * payload_bytes, group, rates))
     return _collective_s("all_reduce", payload_bytes, moving_s, 2 * (n - 1), group, rates, messages)
 
@@ -234,9 +260,9 @@ def all_to_all_s(
 
     `copies_per_node` is below 1 where a token bound for several experts on one node crosses the network only once.
     """
-    n, r, linked = group.size, group.inside, group.linked
-    nvlink = send_bytes * (linked - 1) / n / rates.nvlink_bytes_per_s
-    nic = send_bytes * (n - r) / n * copies_per_node / rates.nic_bytes_per_s
+    n, r, linked, least = group.size, group.inside, group.linked, group.fewest_inside
+    nvlink = send_bytes * (linked - 1) / n / (rates.nvlink_bytes_per_s * group.link_share)
+    nic = send_bytes * (n - least) / n * copies_per_node / rates.nic_bytes_per_s
     pcie = np.where(linked < r, send_bytes * (n - linked) / n / rates.pcie_bytes_per_s, 0.0)
     slowest_s = np.maximum(np.maximum(nvlink, pcie), nic)
     line = (slowest_s + _latency(group, n - 1, rates) * 0.5) * _beyond(group, rates)
@@ -248,6 +274,7 @@ def send_s(
     crosses: npt.NDArray[np.bool_] | bool,
     rates: Rates,
     bridged: npt.NDArray[np.bool_] | bool = False,
+    link_share: float = 1.0,
 ) -> Value:
     """Time of one point-to-point message to the next pipeline stage.
 
@@ -256,8 +283,10 @@ def send_s(
         crosses: whether the message goes over the network.
         rates: mid values or draws.
         bridged: whether a message within a node goes over PCIe, between cards that NVLink joins in pairs.
+        link_share: share of a GPU's links that lead to the next stage (`RankGroup.peer_share`).
     """
-    within = np.where(bridged, np.minimum(rates.pcie_bytes_per_s, rates.nvlink_bytes_per_s), rates.nvlink_bytes_per_s)
+    link = rates.nvlink_bytes_per_s * link_share
+    within = np.where(bridged, np.minimum(rates.pcie_bytes_per_s, link), link)
     rate = np.where(crosses, rates.nic_bytes_per_s, within)
     fixed = np.where(crosses, rates.nic_latency_s, rates.nvlink_latency_s)
     result: Value = message_bytes / rate + fixed

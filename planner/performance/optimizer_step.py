@@ -12,6 +12,8 @@ from planner.performance.model_states import updated_params, weight_bytes, weigh
 from planner.performance.operations import Work
 from planner.performance.shards import Shards
 from planner.rates.terms import Rates, Value
+from planner.training.optimizer import Optimizer
+from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
 
 OFFLOAD_OVERLAP = 0.8
@@ -27,16 +29,24 @@ def smaller_dimension(model: ModelShape) -> float:
 
 
 def update_bytes_per_param(recipe: Recipe) -> float:
-    """Memory traffic of one update in bytes per parameter.
+    """Memory traffic of one update in bytes per parameter, with the passes over the gradients before and after it."""
+    return gradient_passes_bytes(recipe.policy) + stepped_bytes(recipe.policy, recipe.optimizer)
 
-    It covers gradient norm and clipping, and the read-modify-write of master weights and moments.
+
+def gradient_passes_bytes(policy: PrecisionPolicy) -> float:
+    """Bytes per parameter of the gradient's norm, its clearing and, with loss scaling, unscaling and overflow check."""
+    return (4.0 if policy.loss_scaling else 2.0) * policy.gradient_bytes
+
+
+def stepped_bytes(policy: PrecisionPolicy, optimizer: Optimizer) -> float:
+    """Bytes per parameter that the optimizer itself moves.
+
+    It reads the gradient, reads and writes master weights and moments, and writes the copy in the compute type.
     """
-    policy, optimizer = recipe.policy, recipe.optimizer
     weights = 2.0 * policy.master_bytes if policy.master_bytes else 2.0 * policy.weight_bytes
     states = 2.0 * (optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes)
-    scaling = 2.0 * policy.gradient_bytes if policy.loss_scaling else 0.0  # unscale and overflow check
     copy = policy.weight_bytes if policy.master_bytes else 0.0
-    return 3.0 * policy.gradient_bytes + weights + states + scaling + copy
+    return policy.gradient_bytes + weights + states + copy
 
 
 def optimizer_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Value:

@@ -210,8 +210,9 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     # Interleaving hides messages behind other chunks; without it the schedule waits for each, and half as much hides.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     inside = np.where(crosses, 1.0, 2.0)
-    pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
-    between, within = (send_s(message_bytes, outside, rates, bridged) for outside in (True, False))
+    linked = np.where(bridged, 1.0, inside)
+    pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=linked, meshed=cluster.meshed_gpus)
+    between, within = (send_s(message_bytes, outside, rates, bridged, pair.peer_share) for outside in (True, False))
     return Transfer(
         operation="send", carries="stage_outputs", payload_bytes=message_bytes, group=pair,
         once_s=beyond * between + (1.0 - beyond) * within + gather_time_s, times=2.0, forward_times=1.0,

@@ -140,7 +140,8 @@ class OneLayout(Parts):
         message = whole / y.tp if in_parts else whole
         gather_s = self.gather(whole, self.ranks(y.tp, 1)) if in_parts and not self.r.sequence_parallel else 0.0
         between_pairs = 1 < self.c.nvlink_domain < min(y.gpus, near_gpus)
-        link = min(q.nvlink_bytes_per_s, q.pcie_bytes_per_s) if between_pairs else q.nvlink_bytes_per_s
+        to_one = self.link_rate(2)
+        link = min(to_one, q.pcie_bytes_per_s) if between_pairs else to_one
         far, near = message / q.nic_bytes_per_s + q.nic_latency_s, message / link + q.nvlink_latency_s
         two_in_a_node = 2 * y.gpus // y.pp <= near_gpus  # the stage at its edge has one neighbour outside
         message_s = near if not outside else (far + near) / 2 if two_in_a_node else far

@@ -532,6 +532,18 @@ class Parts:
 
         return size, shared(near), shared(joined)
 
+    def link_rate(self, joined: int) -> float:
+        """Bytes per second over those links of a GPU that lead to the other ranks; all do behind a switch."""
+        peers = [gpu for gpu in range(self.c.gpu.nvlink_domain_gpus) if gpu > 0]
+        if self.c.gpu.arch not in ("CDNA", "CDNA3", "CDNA4") or joined == 1 or not peers:
+            return self.q.nvlink_bytes_per_s
+        return self.q.nvlink_bytes_per_s / len(peers) * len([gpu for gpu in range(joined) if gpu > 0])
+
+    def fewest_together(self, size: int, inside: int) -> int:
+        """Ranks of the emptiest domain, where ranks are dealt to as few domains as hold them, one after another."""
+        domains = next(count for count in range(1, size + 1) if count * inside >= size)
+        return min(sum(1 for rank in range(size) if rank % domains == domain) for domain in range(domains))
+
     def latency(self, size: int, inside: int, hops: float) -> float:
         if size == 1:
             return 0.0
@@ -572,8 +584,9 @@ class Parts:
     def ring(self, operation: str, payload: float, group: tuple[int, int, int], messages: float | None) -> float:
         n, r, _ = group
         measured = self.measured_s(operation, payload, group, messages or 1)
-        inner = max(payload * (n - 1) / n / self.q.nvlink_bytes_per_s, self.pcie(payload, group))
-        outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
+        inner = max(payload * (n - 1) / n / self.link_rate(group[2]), self.pcie(payload, group))
+        least = self.fewest_together(n, r)
+        outer = payload * (n - least) / n / least / self.q.nic_bytes_per_s
         line = max(inner, outer) + (messages or 1) * self.reach_latency(n, r, n - 1, messages and payload / messages)
         return line if measured is None else measured
 
@@ -581,8 +594,9 @@ class Parts:
         n, r, joined = group
         measured = self.measured_s("all_reduce", payload, group, messages or 1)
         gain = self.q.nvls_gain_ratio if joined > 4 else 1.0
-        inner = max(2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain), self.pcie(2 * payload, group))
-        outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
+        inner = max(2 * payload * (n - 1) / n / (self.link_rate(joined) * gain), self.pcie(2 * payload, group))
+        least = self.fewest_together(n, r)
+        outer = 2 * payload * (n - least) / n / least / self.q.nic_bytes_per_s
         latency = self.reach_latency(n, r, 2 * (n - 1), messages and payload / messages)
         line = max(inner, outer) + (messages or 1) * latency
         return line if measured is None else measured
@@ -591,10 +605,10 @@ class Parts:
         n, r, joined = group
         measured = self.measured_s("all_to_all", sent, group, 1)
         inner = max(
-            sent * (joined - 1) / n / self.q.nvlink_bytes_per_s,
+            sent * (joined - 1) / n / self.link_rate(joined),
             sent * (n - joined) / n / self.q.pcie_bytes_per_s if joined < r else 0.0,
         )
-        outer = sent * (n - r) / n * copies / self.q.nic_bytes_per_s
+        outer = sent * (n - self.fewest_together(n, r)) / n * copies / self.q.nic_bytes_per_s
         line = max(inner, outer) + self.latency(n, r, n - 1) / 2
         return line if measured is None else measured
 

@@ -26,7 +26,7 @@ TIMES: Mapping[str, Callable[[Floats, RankGroup, Rates], Value]] = {
     "all_gather": gather_s,
     "reduce_scatter": gather_s,
     "alltoall": all_to_all_s,
-    "sendrecv": lambda sizes, group, rates: send_s(sizes, group.crosses, rates),
+    "sendrecv": lambda sizes, group, rates: send_s(sizes, group.crosses, rates, link_share=group.peer_share),
 }
 """The planner's equation for each collective, by its name in nccl-tests."""
 

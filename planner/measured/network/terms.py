@@ -142,7 +142,8 @@ def _stays_inside(run: CollectiveRun, cluster: Cluster) -> bool:
 
 def _placed(run: CollectiveRun, cluster: Cluster, link: Link) -> PlacedRun:
     near = min(_domain(run, cluster), cluster.near_gpus)
-    return PlacedRun(run=run, group=place(np.array([run.ranks]), 1, near, cluster.linked_gpus), link=link)
+    group = place(np.array([run.ranks]), 1, near, cluster.linked_gpus, cluster.meshed_gpus)
+    return PlacedRun(run=run, group=group, link=link)
 
 
 def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:

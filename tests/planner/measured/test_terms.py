@@ -16,6 +16,7 @@ from planner.measured.rates import (
 )
 from planner.measured.terms import LAYER_CLOCK_SD, LEAST_SD, measured_terms
 from planner.rates.ladder import resolve_rates
+from planner.training.optimizers import find_optimizer
 from planner.used.kernels import attention_used, products_used
 from tests.planner.build import cluster, layouts, recipe
 from tests.planner.recorded import kernels
@@ -97,8 +98,26 @@ def test_power_and_optimizer_come_from_the_record():
 
     assert measured["power_linear_w"].value == 690.0
     assert measured["power_memory_w"].value == 430.0
-    # bf16: 3 x 4 gradient, 2 x 4 master, 2 x 2 x 4 moments, 2 weight = 38 bytes per parameter in 10 ps
-    assert measured["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
+    # the probe's step: 4 gradient, 2 x 4 weight, 2 x 2 x 4 moments = 28 bytes per parameter in 10 ps
+    assert measured["optimizer_bytes_per_s"].value == pytest.approx(28 / 1e-11)
+
+
+def test_passes_over_the_gradients_are_added_to_the_optimizer_that_was_timed_alone():
+    rates = replace(EMPTY, copy_bytes_per_s=value(4e12), optimizer_s_per_param={"adamw": value(7e-12)})
+
+    def update_s(policy: str, moved_bytes: float) -> float:
+        return moved_bytes / terms(rates, policy=policy)["optimizer_bytes_per_s"].value
+
+    # 28 bytes in 7 ps: 4 TB/s; the norm of the gradients and their clearing: 2 x 4 bytes at the rate of copies
+    assert update_s("fp32", 36) == pytest.approx(7e-12 + 8 / 4e12)
+    # bf16-pure: 2 gradient, 2 x 2 weight, 2 x 2 x 2 moments at the optimizer's 4 TB/s, and 2 x 2 bytes of gradients
+    assert update_s("bf16-pure", 18) == pytest.approx(14 / 4e12 + 4 / 4e12)
+
+
+def test_the_time_of_an_optimizer_with_arithmetic_of_its_own_is_no_bandwidth():
+    assert "optimizer_bytes_per_s" not in terms(
+        replace(EMPTY, optimizer_s_per_param={"muon": value(1e-10)}), optimizer=find_optimizer("muon")
+    )
 
 
 def test_fp16_draws_what_bf16_does_where_it_was_not_read():

@@ -53,6 +53,20 @@ def test_between_nodes_every_gpu_s_nic_carries_its_share_of_what_enters_the_node
     assert float(all_to_all_s(size, group(32), rates)[0]) == pytest.approx(size * 0.75 / 50e9)
 
 
+def test_a_group_that_does_not_fill_its_nodes_waits_for_the_node_with_the_fewest_nics():
+    rates = plain_rates(nvlink_bytes_per_s=1e15, nic_bytes_per_s=50e9)
+    size = 8e9
+
+    # 12 ranks on nodes of 8: at best 6 on each; half of the buffer enters a node, through 6 NICs
+    assert float(gather_s(size, group(12), rates)[0]) == pytest.approx(size / 2 / (6 * 50e9))
+    assert float(all_reduce_s(size, group(12), rates)[0]) == pytest.approx(size / (6 * 50e9))
+    assert float(all_to_all_s(size, group(12), rates)[0]) == pytest.approx(size / 2 / 50e9)
+    # 9 ranks: at best 5 and 4; five ninths of the buffer enter the smaller node, through 4 NICs
+    assert float(gather_s(size, group(9), rates)[0]) == pytest.approx(size * 5 / 9 / (4 * 50e9))
+    # 128 ranks on racks of 72: 64 on each
+    assert float(gather_s(size, group(128, 72), rates)[0]) == pytest.approx(size / 2 / (64 * 50e9))
+
+
 def test_a_group_in_one_node_without_nvlink_goes_over_pcie_and_never_waits_for_the_network():
     rates = plain_rates(nvlink_bytes_per_s=20e9, nic_bytes_per_s=1e9)  # the link of a node without NVLink is PCIe
     cards = cluster("l40s", gpus_per_node=8)
@@ -73,6 +87,21 @@ def test_cards_that_nvlink_joins_in_pairs_reach_the_others_of_their_node_over_pc
     assert float(all_reduce_s(8e9, whole, rates)[0]) == pytest.approx(2 * 8e9 * 3 / 4 / 20e9)
     assert float(all_to_all_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / 2 / 20e9)
     assert float(send_s(8e9, whole.crosses, rates, bridged=True)[0]) == pytest.approx(8e9 / 20e9)
+
+
+def test_where_each_pair_of_gpus_has_its_own_link_a_small_group_has_few_of_them():
+    rates = plain_rates(nvlink_bytes_per_s=7 * 50e9)
+    mesh = cluster("mi300x-192gb")
+    pair, four, node = (place_on(mesh, np.array([ranks])) for ranks in (2, 4, 8))
+
+    assert float(gather_s(8e9, pair, rates)[0]) == pytest.approx(8e9 / 2 / 50e9)  # one link of seven
+    assert float(all_reduce_s(8e9, four, rates)[0]) == pytest.approx(2 * 8e9 * 3 / 4 / 150e9)
+    assert float(all_to_all_s(8e9, four, rates)[0]) == pytest.approx(8e9 / 4 / 50e9)  # a quarter to each peer
+    assert float(gather_s(8e9, node, rates)[0]) == pytest.approx(8e9 * 7 / 8 / 350e9)
+    assert float(send_s(8e9, pair.crosses, rates, link_share=pair.peer_share)[0]) == pytest.approx(8e9 / 50e9)
+    # behind a switch, two GPUs have all of their links
+    switched = place_on(cluster("h100-sxm5-80gb"), np.array([2]))
+    assert float(gather_s(8e9, switched, rates)[0]) == pytest.approx(8e9 / 2 / 350e9)
 
 
 def test_all_reduce_over_two_pairs_of_a100_reaches_what_a_healthy_machine_does():
