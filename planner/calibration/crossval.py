@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from planner.calibration.design import Numbers
+from planner.calibration.design import Numbers, own_repeats
 from planner.calibration.hierarchy import (
     FREEDOM,
     REWEIGHTINGS,
@@ -42,7 +42,7 @@ SCALE_FREEDOM = 6.0
 LARGEST_STANDARDISED = 4.0
 """Cap on the standardised error of a single row."""
 MOST_ROWS = 240
-"""Maximum rows of one lineage and figure that a learning curve uses; a random sample where there are more."""
+"""Maximum configurations of one lineage and figure that a learning curve uses; a random sample where there are more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Learned:
     lineage: str
     figure: Figure
     count: int
-    """Rows that were learned from."""
+    """Rows that were learned from, of different configurations."""
     rows: int
     """Number of all rows of the lineage and figure."""
     error: float
@@ -107,7 +107,8 @@ def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> t
     """Return the remaining residuals once some of them are observed, and their spread, `[..., row]` each.
 
     Rows that stay outliers are downweighted, as in `planner.calibration.learn` (Student's t with a few reweightings).
-    Without that, a single run ten times slower than its neighbours would teach that all of them are slow.
+    Without that, a single run ten times slower than its neighbours would teach that all of them are slow. The scatter
+    of the team's own rows (`own_scale`) decides how much each of them teaches, and how far the others may be off.
 
     Args:
         mean: the residuals, `[row]`.
@@ -117,17 +118,19 @@ def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> t
     """
     count = known.shape[-1]
     among = shared[known[..., :, None], known[..., None, :]]
-    own_variance = own_sd[known] ** 2
-    across, robust = shared[known], np.ones(known.shape)
+    across, robust, scale = shared[known], np.ones(known.shape), np.ones(known.shape[:-1])
     for turn in range(REWEIGHTINGS):
-        inverse = np.linalg.inv(among + np.eye(count) * (own_variance / robust)[..., None])
+        own_variance = (scale[..., None] * own_sd[known]) ** 2 / robust
+        inverse = np.linalg.inv(among + np.eye(count) * own_variance[..., None])
         weighed = np.einsum("...ij,...j->...i", inverse, mean[known])
+        left_out = scale[..., None] * weighed / np.sqrt(np.einsum("...ii->...i", inverse))
         if turn + 1 < REWEIGHTINGS:
+            scale = own_scale(apart_from_team(left_out, np.ones(left_out.shape)), np.ones(count))
             apart = mean[known] - np.einsum("...ij,...j->...i", among, weighed)
             robust = robust_weight(apart_from_team(apart, own_sd[known]), own_sd[known])
     gain = inverse @ across
     after = np.maximum(np.diag(shared) - (across * gain).sum(axis=-2), 0.0)
-    scale = own_scale(weighed / np.sqrt(np.einsum("...ii->...i", inverse)), np.ones(count))
+    scale = own_scale(left_out, np.ones(count))
     left = mean - np.einsum("...i,...ij->...j", weighed, across)
     return left, np.sqrt(after + (scale[..., None] * own_sd) ** 2)
 
@@ -143,20 +146,25 @@ def log_density(error: Floats, sd: Floats) -> Floats:
 def predict_left_out(
     hierarchy: Hierarchy, left_out: LeftOut, counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
-    """Predict a left-out lineage after learning from each count of its rows that leaves at least two to predict."""
-    rows = _sample(left_out.rows, MOST_ROWS)
+    """Predict a left-out lineage after learning from each count of its configurations that leaves at least two others.
+
+    Repeats of one configuration count as one row, as in `planner.calibration.learn`: each random choice takes one of
+    them at random.
+    """
+    alike = own_repeats([hierarchy.design.observations[row] for row in left_out.rows])
+    groups = [left_out.rows[alike[number]] for number in _sample(np.arange(len(alike)), MOST_ROWS)]
+    rows, sizes = np.concatenate(groups), tuple(len(group) for group in groups)
     mean, shared = hierarchy.expected(rows, left_out.others)
     own_sd = hierarchy.own_sd[rows]
-    enough = [count for count in counts if not count or len(rows) >= count + 2]
-    return [_learned(left_out, _choices(len(mean), count, repeats), mean, shared, own_sd) for count in enough]
+    enough = [count for count in counts if not count or len(groups) >= count + 2]
+    return [_learned(left_out, count, _choices(sizes, count, repeats), mean, shared, own_sd) for count in enough]
 
 
-def _learned(left_out: LeftOut, known: Numbers, mean: Floats, shared: Floats, own_sd: Floats) -> Learned:
-    to_predict = np.ones((len(known), len(mean)), dtype=bool)
-    np.put_along_axis(to_predict, known, values=False, axis=1)
-    error, sd = (values[to_predict].reshape(len(known), -1) for values in condition(mean, shared, own_sd, known))
+def _learned(left_out: LeftOut, count: int, chosen: Numbers, mean: Floats, shared: Floats, own_sd: Floats) -> Learned:
+    known, others = chosen[:, :count], chosen[:, count:]
+    error, sd = (np.take_along_axis(values, others, axis=1) for values in condition(mean, shared, own_sd, known))
     return Learned(
-        lineage=left_out.lineage, figure=left_out.figure, count=known.shape[1], rows=len(left_out.rows),
+        lineage=left_out.lineage, figure=left_out.figure, count=count, rows=len(left_out.rows),
         error=float(np.median(np.abs(np.expm1(error)), axis=1).mean()),
         coverage=float((np.abs(error) <= Z90 * sd).mean()),
         width=float(np.median(2.0 * np.sinh(Z90 * sd), axis=1).mean()),
@@ -165,16 +173,28 @@ def _learned(left_out: LeftOut, known: Numbers, mean: Floats, shared: Floats, ow
 
 
 @cache
-def _choices(row_count: int, count: int, repeats: int) -> Numbers:
-    """Return random choices of rows to learn from, `[repeat, known]`; a single empty choice for a count of 0."""
-    seeds = range(repeats if count else 1)
-    return np.array([np.random.default_rng(seed).choice(row_count, count, replace=False) for seed in seeds])
+def _choices(sizes: tuple[int, ...], count: int, repeats: int) -> Numbers:
+    """Return one random row of each configuration, `[repeat, configuration]`, of which the first `count` are learned.
+
+    Args:
+        sizes: number of rows of each configuration; its rows follow one another.
+        count: configurations to learn from.
+        repeats: random choices; one where all would be the same.
+    """
+    first = np.cumsum(sizes) - sizes
+    choices = []
+    for seed in range(repeats if count or max(sizes) > 1 else 1):
+        random = np.random.default_rng(seed)
+        learned = random.choice(len(sizes), count, replace=False)
+        order = np.concatenate([learned, np.setdiff1d(np.arange(len(sizes)), learned)]).astype(np.intp)
+        choices.append((first + random.integers(sizes))[order])
+    return np.array(choices)
 
 
 def learning_curve(
     hierarchy: Hierarchy, held_out: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
-    """Predict every left-out lineage after learning from each count of its rows, where it has enough rows."""
+    """Predict every left-out lineage after learning from each count of its configurations, where it has enough."""
     return [entry for left_out in held_out for entry in predict_left_out(hierarchy, left_out, counts, repeats)]
 
 

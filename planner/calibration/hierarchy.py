@@ -72,16 +72,21 @@ def apart_from_team(residual: Floats, sd: Floats) -> Floats:
     Where all rows are equally far from the prediction, none is an outlier. One or two rows cannot show that.
 
     Args:
-        residual: residual of each row, `[..., row]`.
+        residual: residual of each row, `[..., row]`; each row is of another configuration.
         sd: spread of each row's residual, `[..., row]`.
 
     Returns:
         The remaining residuals, `[..., row]`.
     """
+    return np.asarray(residual - common_far(residual, sd))
+
+
+def common_far(residual: Floats, sd: Floats) -> Floats:
+    """Return the common deviation of residuals beyond `FAR` standard deviations, `[..., 1]`; see `apart_from_team`."""
     if residual.shape[-1] < AGREEING:
-        return residual
+        return np.zeros((*residual.shape[:-1], 1))
     common, within = np.median(residual, axis=-1, keepdims=True), FAR * np.median(sd, axis=-1, keepdims=True)
-    return np.asarray(residual - np.sign(common) * np.maximum(np.abs(common) - within, 0.0))
+    return np.asarray(np.sign(common) * np.maximum(np.abs(common) - within, 0.0))
 
 
 def own_sd(slopes: Floats, defaults: Floats, parameters: Parameters) -> Floats:

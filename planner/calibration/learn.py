@@ -1,8 +1,9 @@
 """Learn from a team's own runs: the joint posterior of a new lineage, conditioned on the rows of that team.
 
 The prior is the shipped posterior for a lineage without measurements, with an additional term for each GPU and model of
-the rows. Rows are linearised again at each step (Gauss-Newton), outliers are downweighted (Student's t), and no
-parameter moves by more than three of its standard deviations.
+the rows. Rows are linearised again at each step (Gauss-Newton), outliers are downweighted (Student's t), all rows count
+less where they scatter more than those of most teams, and no parameter moves by more than three of its standard
+deviations.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from planner.calibration.crossval import own_scale
 from planner.calibration.design import count_defaults, own_repeats, part_labels, vote_weight
-from planner.calibration.hierarchy import LEAST_VARIANCE, apart_from_team, own_sd, robust_weight
+from planner.calibration.hierarchy import LEAST_VARIANCE, common_far, own_sd, robust_weight
 from planner.calibration.linear import Linear, Observation, linearize, residuals
 from planner.calibration.own_runs import (
     LearnedTerm,
@@ -104,7 +105,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     solved = _solved(observations, prior, first, weight, sd)
     after = residuals(observations, at_shift(prior, ids, solved.shift))
     left_out, leverage, by_others = _left_out(observations, after, solved, prior.joint)
-    scales = _scales(observations, left_out / sd * np.sqrt(np.maximum(1.0 - leverage, 1e-6)), weight)
+    scales = _scales(observations, left_out / sd, leverage, weight)
     if not by_others.any():  # without all rows that taught anything the prior remains: exactly, not just to first order
         left_out = first.residual
     calibrated = _scaled(_calibrated(prior, solved, source), scales, source)
@@ -138,39 +139,56 @@ def _solved(
     assert prior.joint is not None
     ids, factor = prior.joint.ids, prior.joint.factor
     limit = LIMIT * np.sqrt(np.diag(prior.joint.covariance))
-    shift, at, linear = np.zeros(len(ids)), prior, first
+    shift, at, linear, scale = np.zeros(len(ids)), prior, first, np.ones(len(sd))
+    figures = [o.figure for o in observations]
     for turn in range(ITERATIONS):
         if turn:
             at = at_shift(prior, ids, shift)
             linear = linearize(observations, at, ids)
         slopes = linear.slopes[:, : len(ids)] * slope_ratios(prior, at, ids)
-        row_precision = weight * robust_weight(_apart(observations, linear.residual, sd), sd) / sd**2
+        row_precision = weight * robust_weight(_apart(observations, linear.residual, sd), sd) / (scale * sd) ** 2
         by_factor = slopes @ factor
         precision = np.eye(len(ids)) + (by_factor.T * row_precision) @ by_factor
         at_prior = linear.residual - slopes @ shift
         free = -factor @ np.linalg.solve(precision, (by_factor.T * row_precision) @ at_prior)
         shift = np.clip(free, -limit, limit)
-    covariance = factor @ np.linalg.inv(precision) @ factor.T
-    return _Solved(
-        shift=shift, covariance=(covariance + covariance.T) / 2.0, bounded=np.abs(free) > limit * (1.0 + 1e-9),
-        slopes=slopes, precision=row_precision,
-    )  # fmt: skip
+        covariance = factor @ np.linalg.inv(precision) @ factor.T
+        solved = _Solved(
+            shift=shift, covariance=(covariance + covariance.T) / 2.0, bounded=np.abs(free) > limit * (1.0 + 1e-9),
+            slopes=slopes, precision=row_precision,
+        )  # fmt: skip
+        if turn + 1 < ITERATIONS:
+            left_out, leverage, _ = _left_out(observations, at_prior + slopes @ shift, solved, prior.joint)
+            scales = _scales(observations, _apart(observations, left_out, sd) / sd, leverage, weight)
+            scale = np.array([scales[figure] for figure in figures])
+    return solved
 
 
 def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) -> Floats:
-    """Return the deviation of each row from what the rows of its figure have in common, `[row]`."""
-    figures = np.array([o.figure for o in observations])
-    sign = slower(observations)
+    """Return the deviation of each row from what the configurations of its figure have in common, `[row]`."""
+    sign, by_figure = slower(observations), defaultdict(list)
+    for members in own_repeats(observations):
+        by_figure[observations[members[0]].figure].append(members)
     result = sign * residual
-    for figure in Figure:
-        rows = figures == figure
-        result[rows] = apart_from_team(result[rows], sd[rows])
+    for groups in by_figure.values():
+        means = (np.array([values[members].mean() for members in groups]) for values in (sign * residual, sd))
+        result[np.concatenate(groups)] -= common_far(*means)
     return sign * result
 
 
-def _scales(observations: Sequence[Observation], standardised: Floats, weight: Floats) -> dict[Figure, float]:
-    """Return the scatter of this team's single rows over the scatter of most teams' rows, by figure."""
+def _scales(
+    observations: Sequence[Observation], left_out: Floats, leverage: Floats, weight: Floats
+) -> dict[Figure, float]:
+    """Return the scatter of this team's single rows over the scatter of most teams' rows, by figure.
+
+    Args:
+        observations: the rows.
+        left_out: error of each row predicted from the others, over the spread of its own error, `[row]`.
+        leverage: share of the row's prediction that it decides itself, `[row]`.
+        weight: weight of each row, `[row]`.
+    """
     figures = np.array([o.figure for o in observations])
+    standardised = left_out * np.sqrt(np.maximum(1.0 - leverage, 1e-6))
     return {
         figure: float(own_scale(standardised[figures == figure], weight[figures == figure]))
         for figure in Figure

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.answer.document import Document
+from planner.calibration.design import own_repeats
 from planner.calibration.learn import learn
 from planner.calibration.linear import Observation, figure_of, observe
 from planner.lazy import dataclass
@@ -76,26 +77,29 @@ def learn_and_validate(
 ) -> LearnedValidation:
     """For each lineage, learn from `count` rows of each figure and predict the others.
 
-    Rows of a series (one configuration measured again) are either all learned from or all predicted. A file without
-    lineages is treated as one lineage.
+    Repeats (the same quantity of one configuration measured again) are either all learned from or all predicted. A
+    file without lineages is treated as one lineage.
 
     Args:
         rows: text by column name.
-        count: rows of each figure to learn from, chosen at random; none where fewer than two series would be left.
+        count: rows of each figure to learn from, chosen at random; none where fewer than two configurations would be
+            left.
         seed: seed of the random choice.
         shipped: parameters with the joint posterior of a new lineage.
         progress: called with the number of rows predicted so far.
         measured_of: terms from records of a run's GPU, which are not learned again.
     """
     by_lineage = observations_by_lineage(rows)
-    chosen = {name: choose(members, count, seed) for name, members in by_lineage.items()}
+    chosen = {name: choose(list(members.values()), count, seed) for name, members in by_lineage.items()}
     learned = {
-        name: learn([replace(o, measured=measured_of(o.prepared, shipped)) for o in own], shipped, name).parameters
-        for name, own in chosen.items()
-        if own
+        name: learn(
+            [replace(own[0], measured=measured_of(own[0].prepared, shipped)) for own in groups], shipped, name
+        ).parameters
+        for name, groups in chosen.items()
+        if groups
     }
-    used = {observation.run.id for own in chosen.values() for observation in own}
-    aside = used | _repeats(by_lineage, chosen)
+    kept = {id(repeat) for groups in chosen.values() for repeats in groups for repeat in repeats}
+    aside = {number for members in by_lineage.values() for number, o in members.items() if id(o) in kept}
     before = validate(rows, learned_from=aside, measured_of=measured_of)
     after = validate(rows, progress=progress, parameters_of=learned.get, learned_from=aside, measured_of=measured_of)
     return LearnedValidation(
@@ -103,45 +107,37 @@ def learn_and_validate(
     )
 
 
-def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list[Observation]]:
-    """Return the rows that can be learned from, by lineage, in the order of the file."""
+def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, dict[int, Observation]]:
+    """Return the rows that can be learned from, by lineage and place in the file (0: the first row)."""
     prepared = prepare([parse_run(cells, line=number + 2) for number, cells in enumerate(rows)])
-    result: dict[str, list[Observation]] = defaultdict(list)
-    for cells, item in zip(rows, prepared, strict=True):
+    result: dict[str, dict[int, Observation]] = defaultdict(dict)
+    for number, (cells, item) in enumerate(zip(rows, prepared, strict=True)):
         lineage = str(cells.get("lineage") or "").strip()
         observation = observe(item, checked(item, parse_result(cells)), lineage)
         if observation is not None:
-            result[lineage].append(observation)
+            result[lineage][number] = observation
     return dict(result)
 
 
-def choose(observations: Sequence[Observation], count: int, seed: int) -> list[Observation]:
-    """Choose `count` rows of each figure at random, of different series; none if under two would be left."""
+def choose(observations: Sequence[Observation], count: int, seed: int) -> list[list[Observation]]:
+    """Choose `count` configurations of each figure at random; none if under two would be left.
+
+    Returns:
+        The rows of each chosen configuration and quantity, of which the first is to be learned from.
+    """
     random = np.random.default_rng(seed)
-    chosen: list[Observation] = []
+    groups = [[observations[number] for number in members] for members in own_repeats(observations)]
+    chosen: list[list[Observation]] = []
     for figure in Figure:
-        series: dict[str, Observation] = {}
-        for observation in observations:
-            if observation.figure is figure:
-                series.setdefault(observation.series, observation)
-        members = list(series.values())
-        if count and len(members) >= count + 2:
-            chosen += [members[number] for number in sorted(random.choice(len(members), count, replace=False))]
+        of_figure = [group for group in groups if group[0].figure is figure]
+        if count and len(of_figure) >= count + 2:
+            numbers = random.choice(len(of_figure), count, replace=False)
+            chosen += [of_figure[number] for number in sorted(numbers)]
     return chosen
 
 
-def _repeats(by_lineage: Mapping[str, Sequence[Observation]], chosen: Mapping[str, Sequence[Observation]]) -> set[str]:
-    """Return the ids of rows that measure a learned configuration again."""
-    return {
-        observation.run.id
-        for name, members in by_lineage.items()
-        for observation in members
-        if observation.series in {own.series for own in chosen[name]}
-    }
-
-
 def _scores(
-    before: Sequence[ScoredRun], after: Sequence[ScoredRun], chosen: Mapping[str, Sequence[Observation]]
+    before: Sequence[ScoredRun], after: Sequence[ScoredRun], chosen: Mapping[str, Sequence[Sequence[Observation]]]
 ) -> list[LineageScore]:
     groups: dict[tuple[str, Figure], list[tuple[ScoredRun, ScoredRun]]] = defaultdict(list)
     for old, new in zip(before, after, strict=True):
@@ -149,7 +145,7 @@ def _scores(
             groups[new.run.lineage, figure_of(new.run.metric)].append((old, new))
     scores = []
     for (lineage, figure), pairs in sorted(groups.items()):
-        own = tuple(o.run.id for o in chosen.get(lineage, ()) if o.figure is figure)
+        own = tuple(group[0].run.id for group in chosen.get(lineage, ()) if group[0].figure is figure)
         if own:
             old_score, new_score = (_score([pair[side] for pair in pairs]) for side in (0, 1))
             scores.append(

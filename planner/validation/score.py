@@ -116,11 +116,11 @@ def score_runs(
     prepared: Sequence[Prepared | Rejected],
     predictions: Sequence[Prediction | Rejected],
     results: Sequence[PublishedResult | Rejected],
-    learned_from: Collection[str] = (),
+    learned_from: Collection[int] = (),
 ) -> list[ScoredRun]:
-    """Combine predictions and results row by row; rows whose ids were learned from are marked."""
+    """Combine predictions and results row by row; rows at the places that were learned from are marked."""
     scored = [_scored(p, q, r) for p, q, r in zip(prepared, predictions, results, strict=True)]
-    return [replace(row, learned_from=True) if row.id in learned_from else row for row in scored]
+    return [replace(row, learned_from=True) if number in learned_from else row for number, row in enumerate(scored)]
 
 
 def _scored(

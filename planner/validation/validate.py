@@ -125,7 +125,7 @@ def validate(
     draws: Draws | None = DRAWS,
     progress: Callable[[int], None] | None = None,
     parameters_of: ByLineage = shipped,
-    learned_from: Collection[str] = (),
+    learned_from: Collection[int] = (),
     measured_of: MeasuredOf = unmeasured,
 ) -> Validation:
     """Predict every row, then read the results and score.
@@ -135,7 +135,8 @@ def validate(
         draws: common random numbers; None: mid values only, and ranges of width 0.
         progress: called with the number of rows predicted so far.
         parameters_of: returns the parameters of a lineage; None for the shipped ones.
-        learned_from: ids of rows from which these parameters were learned; they enter no score.
+        learned_from: places in `rows` (0: the first) of the rows from which these parameters were learned, and of their
+            repeats; they enter no score.
         measured_of: returns the terms from records of a run's GPU, which take precedence.
     """
     given = list(rows)

@@ -53,12 +53,23 @@ def test_a_run_twice_as_fast_as_predicted_is_learned_from_with_a_warning():
 
 
 def test_what_to_do_about_slow_runs_is_said_once():
-    slow = [OWN | {"id": f"slow-{number}", "value": "900"} for number in range(7)]
+    slow = [
+        OWN | {"id": f"slow-{n}", "value": "900", "n_gpus": str(8 * (n + 2)), "global_batch_seqs": str(64 * (n + 2))}
+        for n in range(7)
+    ]
     _, warnings = calibration_of([OWN, *slow], source="runs.csv")
 
     (told,) = (line for line in warnings if "check" in line)
     assert "; slow-4: value: 900" in told
     assert told.endswith("of what this configuration can do (and 2 rows more): check them; they move what is learned")
+
+
+def test_seven_copies_of_one_slow_run_are_one_run_of_little_weight():
+    slow = [OWN | {"id": f"slow-{number}", "value": "900"} for number in range(7)]
+    _, warnings = calibration_of([OWN, *slow], source="runs.csv")
+
+    (told,) = (line for line in warnings if "check" in line)
+    assert told.endswith("(and 2 rows more): check them; they are given little weight")
 
 
 def test_a_slow_row_among_others_is_said_to_be_given_little_weight():

@@ -22,15 +22,26 @@ from tests.planner.calibration.test_hierarchy import hierarchy, of
 
 
 def test_what_two_rows_share_is_learned_from_one_of_them():
-    # variance 1 each, shared 0.8, own 0.6: the gain is 0.64 / (0.64 + 0.36). 5 / 3 - 0.64 * 5 / 3 is left, one standard
-    # deviation of its own, at which Student's t weighs a row as a normal one
-    shared, own_sd, far = np.full((2, 2), 0.64), np.array([0.6, 0.6]), 5.0 / 3.0
+    # variance 1 each, shared 0.64, own 0.36. The row is one standard deviation off, so the team scatters like most;
+    # 0.33 is left of it, at which Student's t weighs it 6 / (5 + 0.33^2 / 0.36) = 1.13: the gain is 0.64 / 0.96
+    shared, own_sd = np.full((2, 2), 0.64), np.array([0.6, 0.6])
 
-    left, spread = condition(np.array([far, far]), shared, own_sd, np.array([0]))
+    left, spread = condition(np.array([1.0, 1.0]), shared, own_sd, np.array([0]))
 
-    scale = (6.0 + far**2) / (6.0 + 1.0)
-    assert left[1] == pytest.approx(far * 0.36)
-    assert spread[1] == pytest.approx(math.sqrt(0.64 - 0.64**2 + 0.36 * scale))
+    gain = 0.64 / (0.64 + 0.36 / 1.13)
+    assert left[1] == pytest.approx(1.0 - gain, abs=0.005)
+    assert spread[1] == pytest.approx(math.sqrt(0.64 - 0.64 * gain + 0.36), abs=0.005)
+
+
+def test_rows_that_scatter_teach_less_than_rows_that_agree():
+    # the same mean of the three, 0.2
+    shared, own_sd, known = np.full((4, 4), 0.01), np.full(4, 0.1), np.array([0, 1, 2])
+
+    agreeing, narrow = condition(np.full(4, 0.2), shared, own_sd, known)
+    scattered, wide = condition(np.array([0.05, 0.2, 0.35, 0.2]), shared, own_sd, known)
+
+    assert scattered[3] > 1.15 * agreeing[3]
+    assert wide[3] > 1.15 * narrow[3]
 
 
 def test_a_row_ten_times_slower_than_its_neighbours_teaches_little():
@@ -106,6 +117,15 @@ def test_a_lineage_with_too_few_rows_has_no_entry(five_teams):
 
     assert predict_left_out(five_teams, left_out, (4,)) == []
     assert [entry.count for entry in predict_left_out(five_teams, left_out, (3,))] == [3]
+
+
+def test_repeats_of_one_configuration_are_never_predicted_from_each_other():
+    factors = {"a": 0.6, "b": 0.9, "c": 1.0, "d": 1.1}
+    single = hierarchy([row for name, factor in factors.items() for row in of(name, factor, count=3)])
+    repeated = hierarchy([row for name, factor in factors.items() for row in [*of(name, factor, count=3)] * 4])
+
+    alone, often = (predict_left_out(given, leave_out(single)[0], (1, 2)) for given in (single, repeated))
+    assert [entry.count for entry in often] == [entry.count for entry in alone] == [1]
 
 
 def test_ranges_drawn_through_the_equations_are_about_those_of_the_lines(five_teams):

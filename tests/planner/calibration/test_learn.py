@@ -172,6 +172,17 @@ def test_repeats_of_one_configuration_count_as_one_run():
     assert learn(repeated, shipped_parameters(), "ours").width_ratio["time"] == pytest.approx(width, rel=0.02)
 
 
+@pytest.mark.parametrize("factor", [0.5, 0.26])
+def test_three_copies_of_a_far_off_run_do_not_agree_with_each_other(factor):
+    alone, copied = (
+        learn([observation(factor, id=f"copy-{number}") for number in range(count)], shipped_parameters(), "ours")
+        for count in (1, 3)
+    )
+
+    assert copied.rows[0].error_after == pytest.approx(alone.rows[0].error_after, abs=1e-3)
+    assert copied.width_ratio["time"] == pytest.approx(alone.width_ratio["time"], rel=1e-3)
+
+
 def test_repeats_do_not_make_a_crowd_in_which_each_row_says_less():
     rows = team([0.8] * 5)
     alone = learn(rows, shipped_parameters(), "ours").width_ratio["time"]

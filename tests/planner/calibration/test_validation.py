@@ -51,8 +51,8 @@ def test_rows_that_were_learned_from_are_marked_and_enter_no_score(learned):
 
 
 def test_the_choice_is_the_seeds():
-    rows = observations_by_lineage(lineage("a", 1.0))["a"]
-    chosen = [[o.run.id for o in choose(rows, 2, seed)] for seed in (0, 0, 1)]
+    rows = list(observations_by_lineage(lineage("a", 1.0))["a"].values())
+    chosen = [[own[0].run.id for own in choose(rows, 2, seed)] for seed in (0, 0, 1)]
 
     assert chosen[0] == chosen[1]
     assert chosen[0] != chosen[2]
@@ -65,6 +65,29 @@ def test_repeats_are_learned_from_or_predicted_together():
 
     aside = {run.id for run in learned.validation.runs if run.learned_from}
     assert series <= aside or not series & aside
+
+
+def test_rows_of_one_configuration_are_repeats_without_a_series_too():
+    rows = lineage("a", 0.9, count=5)
+    again = [cells | {"id": f"{cells['id']}-again"} for cells in rows]
+    learned = learn_and_validate([*rows, *again], 3, 2, shipped_parameters())
+    aside = {run.id.removesuffix("-again") for run in learned.validation.runs if run.learned_from}
+
+    assert sum(run.learned_from for run in learned.validation.runs) == 6
+    assert aside == set(learned.scores[0].learned_from)
+    assert learned.scores[0].rows == 4
+
+
+def test_a_speed_and_a_memory_under_one_name_are_two_rows():
+    speeds = lineage("a", 0.9, count=6)
+    memory = [row(cells["id"], 1.1, "a", **_but_result(cells), metric="peak_mem_gib") for cells in speeds]
+    learned = learn_and_validate([*speeds, *memory], 3, 0, shipped_parameters())
+
+    assert [score.rows for score in learned.scores] == [3, 3]
+
+
+def _but_result(cells: dict[str, str]) -> dict[str, str]:
+    return {column: text for column, text in cells.items() if column not in ("id", "lineage", "metric", "value")}
 
 
 def test_a_lineage_with_too_few_rows_is_predicted_without_learning():

@@ -120,7 +120,7 @@ def test_rows_of_a_lineage_are_predicted_by_its_own_parameters_and_others_by_the
 
 def test_rows_that_were_learned_from_are_predicted_and_enter_no_score():
     rows = [LINE | {"id": "taught"}, LINE | {"id": "asked", "value": "3.0"}]
-    validation = validate(rows, None, learned_from=("taught",))
+    validation = validate(rows, None, learned_from=(0,))
     document = to_validation_document(validation)
 
     assert [row.learned_from for row in validation.runs] == [True, False]
