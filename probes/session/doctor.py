@@ -170,7 +170,7 @@ def _precisions(device: Any, label: str) -> list[DoctorFinding]:
     for recipe in RECIPES:
         support = check_support(recipe, device)
         missing = recipe.needs if recipe.needs and find_spec(recipe.needs) is None else None
-        detail = support.reason or f"{recipe.summary}; error of a product {support.error_ratio:.0e}"
+        detail = support.reason or f"{recipe.summary}; relative error of a matrix product {support.error_ratio:.0e}"
         findings.append(
             DoctorFinding(
                 topic="precisions",
