@@ -176,7 +176,7 @@ def _precisions(device: Any, label: str) -> list[DoctorFinding]:
             lost = DoctorFinding(topic="precisions", device=label, what=recipe.id, ok=False, detail=detail)
             return [*findings, lost]
         missing = recipe.needs if recipe.needs and find_spec(recipe.needs) is None else None
-        detail = support.reason or f"{recipe.summary}; error of a product {support.error_ratio:.0e}"
+        detail = support.reason or f"{recipe.summary}; relative error of a matrix product {support.error_ratio:.0e}"
         findings.append(
             DoctorFinding(
                 topic="precisions",

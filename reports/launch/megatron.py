@@ -312,14 +312,15 @@ FRAMEWORK = Framework(
         POWER_LIMIT,
         Rule(
             applies=lambda run: True,
-            what="norms, activation and rotary base are not in a plan: RMSNorm, SwiGLU and rotary positions stand for "
-            "a model without learned positions, so compare with its own configuration",
+            what="norms, activation and rotary base: a plan does not contain them; for a model without learned "
+            "positions, the file assumes RMSNorm, SwiGLU and rotary positions, so compare with the model's own "
+            "configuration",
         ),
         Rule(
             applies=lambda run: run.is_moe,
-            what="how experts are chosen and balanced: softmax scores stand for all models whose tokens have several "
-            "experts, Llama 4's sigmoid for one, and a loss of weight 1e-2, which Megatron recommends to start from; a "
-            "model's own scores, expert bias and scaling factor are in no plan, so compare with its configuration "
+            what="how experts are chosen and balanced: a plan does not contain a model's own scores, expert bias and "
+            "scaling factor; the file uses softmax scores if tokens have several experts, sigmoid scores (as in Llama "
+            "4) if they have one, and an auxiliary loss of weight 1e-2, so compare with the model's own configuration "
             "(`--moe-router-score-function`, `--moe-router-enable-expert-bias`, `--moe-router-topk-scaling-factor`, "
             "`--moe-aux-loss-coeff`)",
         ),
@@ -334,13 +335,13 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=_builds_whole,
-            what="shards from the start (`--init-model-with-meta-device`), which would give learned positions, or "
-            "embeddings that two stages of a pipeline hold, other values than Megatron's: each GPU makes its stage "
-            "whole before it is shared out, which may be more than the plan counts",
+            what="sharding from the start (`--init-model-with-meta-device`), which would initialise learned positions, "
+            "or embeddings that two pipeline stages hold, with other values than Megatron's: instead, each GPU builds "
+            "its whole stage before sharding it, which may take more memory than the plan counts",
         ),
         Rule(
             applies=lambda run: run.offload == "activations",
-            what="only the activations of norms and of attention go to the host, not those within the products",
+            what="activations inside the matrix products: only those of norms and attention go to the host",
         ),
     ),
     write=_write,

@@ -36,7 +36,7 @@ def doctor(json: options.JsonFlag = False) -> None:
 def _text(findings: Sequence[DoctorFinding]) -> list[str]:
     lines: list[str] = []
     for device, of_device in groupby(findings, key=lambda finding: finding.device):
-        lines.append(device or "this machine")
+        lines.append(device or "This machine")
         group = list(of_device)
         width = max(len(finding.what) for finding in group)
         for finding in group:

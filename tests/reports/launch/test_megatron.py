@@ -83,7 +83,7 @@ def test_a_model_is_shared_out_from_the_start_unless_it_would_start_from_other_v
     flags, made = given(name, precision), file_of("megatron", name, precision)
 
     assert flags.get("--init-model-with-meta-device") == (() if is_meta else None)
-    noted = any(note.startswith("shards from the start") for note in made.notes)
+    noted = any(note.startswith("sharding from the start") for note in made.notes)
     assert noted == ("--use-megatron-fsdp" in flags and not is_meta)
 
 

@@ -65,7 +65,7 @@ def test_experts_are_balanced_and_what_the_plan_does_not_know_of_their_routing_i
     made = file_of("megatron", "moe-shared")
 
     assert given("moe-shared")["--moe-aux-loss-coeff"] == ("1e-2",)  # Megatron's default is none
-    assert any("expert bias and scaling factor are in no plan" in note for note in made.notes)
+    assert any("a model's own scores, expert bias and scaling factor" in note for note in made.notes)
     assert "--moe-aux-loss-coeff" not in given("dense")
     assert not any("experts" in note for note in file_of("megatron", "dense").notes)
 

@@ -18,6 +18,7 @@ from reports.text.width import columns_of, wrapped
         ("按 \x025.3 吨 CO₂e\x03计", "按 \x025.3 吨 CO₂e \x03计"),
         ("给出 `我的GPU （1）.json`", "给出 `我的GPU （1）.json`"),
         ("用 FP8 训练", "用 FP8 训练"),
+        ("14 美元 至 41 美元", "14 美元至 41 美元"),
     ],
 )
 def test_a_joint_leaves_no_space_beside_a_wide_mark_and_one_before_latin_letters(joined, set_):

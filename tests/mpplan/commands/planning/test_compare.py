@@ -88,7 +88,7 @@ def test_it_is_worded_in_chinese(run, log):
 
     assert result.code == 0
     assert "与计划对照" in result.out
-    assert "只计注意力的因果一半" in result.out
+    assert "注意力只计因果掩码保留的一半" in result.out
 
 
 def test_calibrate_takes_the_row(run, log, home):
