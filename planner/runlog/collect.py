@@ -26,6 +26,8 @@ COLUMNS = (*FIGURES, "end_s", "late")
 """Figures of a line about steps, when it was written, and 1 if that may have been some steps later."""
 ABSENT = dict.fromkeys(COLUMNS, NAN) | {"late": 0.0}
 """What a column has for a line without a value."""
+FARTHEST_BEHIND = 3
+"""Most steps by which the progress bar of a rank is behind that of another."""
 FARTHEST_LATE = 64
 """Most lines about steps among which a late line looks for its place."""
 
@@ -134,6 +136,8 @@ class Bar:
 
     def add(self, line: int, bar: Progress) -> None:
         """Add a state of the bar. The first state is kept and, of the later ones, the last state of each second."""
+        if bar.number > bar.of:
+            return  # a damaged line
         if bar.epoch is not None and bar.epoch != self.epoch:
             again = self.epoch is not None and bar.epoch < self.epoch
             if again and bar.number == bar.of:
@@ -144,7 +148,8 @@ class Bar:
         state = number, self.base[1] + bar.elapsed_s
         if len(self.steps) and (bar.number == 0 or state == self.last):
             return  # a new bar shows none of the steps so far
-        if len(self.steps) and state[0] < self.last[0] and state[1] >= self.last[1]:
+        behind = self.last[0] - state[0]
+        if len(self.steps) and 0 < behind <= FARTHEST_BEHIND and state[1] >= self.last[1]:
             return  # another rank's bar; a restart begins at 0 seconds
         if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - self.steps.columns["end_s"][-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
