@@ -86,16 +86,16 @@ class Gathered:
 
     def add_rows(self, first_line: int, block: Block) -> None:
         """Add consecutive rows of a table."""
-        self.first_line = self.first_line or first_line
-        number = np.zeros(block.rows, dtype=np.int64) if block.number is None else block.number
+        rows, before = len(block.rows), len(self.number)
+        self.first_line = self.first_line or first_line + int(block.rows[0])
+        number = np.zeros(rows, dtype=np.int64) if block.number is None else block.number
         self.number.frombytes(number.tobytes())
-        self.line.frombytes(np.arange(first_line, first_line + block.rows, dtype=np.int64).tobytes())
-        before = len(self.number) - block.rows
+        self.line.frombytes((first_line + block.rows).astype(np.int64).tobytes())
         for name in {*self.columns, *block.figures}:
             if name not in self.columns:
                 self.columns[name] = array("d", [ABSENT[name]]) * before
             values = block.figures.get(name)
-            cells = np.full(block.rows, ABSENT[name]) if values is None else values
+            cells = np.full(rows, ABSENT[name]) if values is None else values
             self.columns[name].frombytes(cells.tobytes())
 
     def _place(self, number: int) -> int:
@@ -270,14 +270,17 @@ class Collector:
             first_line: number of the line of the first row.
             block: the steps.
         """
-        self.understood += block.rows
-        self.first_understood = self.first_understood or first_line
-        self.last_understood = first_line + block.rows - 1
+        rows = len(block.rows)
+        if not rows:
+            return
+        self.understood += rows
+        self.first_understood = self.first_understood or first_line + int(block.rows[0])
+        self.last_understood = first_line + int(block.rows[-1])
         end = block.figures.get("end_s")
         if end is not None:
             for seconds in (float(np.min(end)), float(np.max(end))):
                 self.see(Moment(seconds, zoned=block.zoned))
-            self.ends[block.zoned] = self.ends.get(block.zoned, 0) + block.rows
+            self.ends[block.zoned] = self.ends.get(block.zoned, 0) + rows
         tables = self.unnumbered if block.number is None else self.numbered
         tables.setdefault(name, Gathered()).add_rows(first_line, block)
         self._memory(Step(memory_gib=block.memory_gib))
