@@ -26,6 +26,8 @@ COLUMNS = (*FIGURES, "end_s", "late")
 """Figures of a line about steps, when it was written, and 1 if that may have been some steps later."""
 ABSENT = dict.fromkeys(COLUMNS, NAN) | {"late": 0.0}
 """What a column has for a line without a value."""
+FARTHEST_BEHIND = 3
+"""Most steps by which the progress bar of a rank is behind that of another."""
 FARTHEST_LATE = 64
 """Most lines about steps among which a late line looks for its place."""
 
@@ -84,16 +86,16 @@ class Gathered:
 
     def add_rows(self, first_line: int, block: Block) -> None:
         """Add consecutive rows of a table."""
-        self.first_line = self.first_line or first_line
-        number = np.zeros(block.rows, dtype=np.int64) if block.number is None else block.number
+        rows, before = len(block.rows), len(self.number)
+        self.first_line = self.first_line or first_line + int(block.rows[0])
+        number = np.zeros(rows, dtype=np.int64) if block.number is None else block.number
         self.number.frombytes(number.tobytes())
-        self.line.frombytes(np.arange(first_line, first_line + block.rows, dtype=np.int64).tobytes())
-        before = len(self.number) - block.rows
+        self.line.frombytes((first_line + block.rows).astype(np.int64).tobytes())
         for name in {*self.columns, *block.figures}:
             if name not in self.columns:
                 self.columns[name] = array("d", [ABSENT[name]]) * before
             values = block.figures.get(name)
-            cells = np.full(block.rows, ABSENT[name]) if values is None else values
+            cells = np.full(rows, ABSENT[name]) if values is None else values
             self.columns[name].frombytes(cells.tobytes())
 
     def _place(self, number: int) -> int:
@@ -134,6 +136,8 @@ class Bar:
 
     def add(self, line: int, bar: Progress) -> None:
         """Add a state of the bar. The first state is kept and, of the later ones, the last state of each second."""
+        if bar.number > bar.of:
+            return  # a damaged line
         if bar.epoch is not None and bar.epoch != self.epoch:
             again = self.epoch is not None and bar.epoch < self.epoch
             if again and bar.number == bar.of:
@@ -144,7 +148,8 @@ class Bar:
         state = number, self.base[1] + bar.elapsed_s
         if len(self.steps) and (bar.number == 0 or state == self.last):
             return  # a new bar shows none of the steps so far
-        if len(self.steps) and state[0] < self.last[0] and state[1] >= self.last[1]:
+        behind = self.last[0] - state[0]
+        if len(self.steps) and 0 < behind <= FARTHEST_BEHIND and state[1] >= self.last[1]:
             return  # another rank's bar; a restart begins at 0 seconds
         if len(self.steps) > 1 and state[0] > self.last[0] and 0.0 <= state[1] - self.steps.columns["end_s"][-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
@@ -265,14 +270,17 @@ class Collector:
             first_line: number of the line of the first row.
             block: the steps.
         """
-        self.understood += block.rows
-        self.first_understood = self.first_understood or first_line
-        self.last_understood = first_line + block.rows - 1
+        rows = len(block.rows)
+        if not rows:
+            return
+        self.understood += rows
+        self.first_understood = self.first_understood or first_line + int(block.rows[0])
+        self.last_understood = first_line + int(block.rows[-1])
         end = block.figures.get("end_s")
         if end is not None:
             for seconds in (float(np.min(end)), float(np.max(end))):
                 self.see(Moment(seconds, zoned=block.zoned))
-            self.ends[block.zoned] = self.ends.get(block.zoned, 0) + block.rows
+            self.ends[block.zoned] = self.ends.get(block.zoned, 0) + rows
         tables = self.unnumbered if block.number is None else self.numbered
         tables.setdefault(name, Gathered()).add_rows(first_line, block)
         self._memory(Step(memory_gib=block.memory_gib))

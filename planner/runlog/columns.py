@@ -1,12 +1,13 @@
 """Rows of a CSV table of steps, read column by column in blocks, since a table may have millions of rows.
 
-A block is read only if its rows are plain: without quotes, every cell that counts filled, and numbers written as most
-tools write them. Any other block is left to `planner.runlog.formats.table`, which reads row by row and names what is
-damaged; both give the same steps.
+A block is read only if its rows are plain: each on one line, with a number and, where the table has them, a time, and
+with numbers written as most tools write them. Any other block is left to `planner.runlog.formats.table`, which reads
+row by row and names what is damaged; both give the same steps.
 """
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,9 +17,9 @@ import numpy.typing as npt
 from planner.csv_table import separator_of
 from planner.lazy import dataclass
 from planner.runlog.amounts import DECIMAL, LARGEST_AMOUNT, LONGEST_NUMBER, SMALLEST_AMOUNT
-from planner.runlog.formats.base import MFU_KEYS, MFU_PERCENT_KEYS, PERCENT_FROM, TFLOPS_KEYS, TPS_KEYS
-from planner.runlog.formats.table import BATCH, DATA, DURATIONS, MEMORY, NUMBERS, TIMES, grouped_by_points
-from planner.runlog.lines import LONGEST_LINE
+from planner.runlog.formats.base import MFU_KEYS, MFU_PERCENT_KEYS, PERCENT_FROM, TFLOPS_KEYS, TPS_KEYS, optional
+from planner.runlog.formats.table import BATCH, DATA, DURATIONS, MEMORY, NUMBERS, TIMES, grouped_by_points, names_of
+from planner.runlog.lines import LONGEST_LINE, RANK
 from planner.runlog.moments import EPOCH_S
 from planner.units import MILLI
 
@@ -26,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 Cells = Sequence[str]
 
 NAN = float("nan")
-SPECIAL = ('"', "\x1b", "[", ": ", "\r")
-"""Text that makes the rows of a block other than plain: quotes, colours, and the prefix of a rank."""
+SPECIAL = ("\x1b", "\r")
+"""Text that makes the rows of a block other than plain: colours, and lines that were written over."""
 _DIGITS = frozenset("0123456789.eE+-\n")
 _STAMP = frozenset("0123456789-:T .\n")
 _ZONES = ("Z", "+00:00")
@@ -43,7 +44,8 @@ class _OtherwiseError(Exception):
 class Block:
     """Steps of consecutive rows."""
 
-    rows: int
+    rows: npt.NDArray[np.int64]
+    """Index of the row of each step among the rows of the block, `[row]`; rows without duration and time have none."""
     number: npt.NDArray[np.int64] | None
     """Number of each step, `[row]`; None in a table without one."""
     figures: dict[str, Floats]
@@ -65,18 +67,25 @@ class Columns:
     def of(cls, header: str) -> Columns | None:
         """Return the columns of a plain header; None if it has another form, or a column twice."""
         separator = separator_of(header)
-        names = tuple(name.strip() for name in header.split(separator))
+        parsed = _parsed([header], separator)
+        names = tuple(name.strip() for name in parsed[0]) if parsed else ()
         small = {name.lower() for name in names}
-        if any(mark in header for mark in (*SPECIAL, "{")) or len(small) != len(names):
+        special = any(mark in header for mark in (*SPECIAL, "{")) or RANK.match(header)
+        if special or len(small) != len(names) or names_of(header) != {*names}:
             return None
         return cls(names=names, separator=separator)
 
     def read(self, rows: Sequence[str]) -> Block | None:
         """Read rows, the first of which is not the header; None if one of them is not plain."""
-        split = [row.split(self.separator) for row in rows]
-        if set(map(len, split)) != {len(self.names)} or not all(rows):
-            return None
         text = "\n".join(rows)
+        if '"' in text or (self.separator != "\t" and f"{self.separator} " in text):
+            split = _parsed(rows, self.separator)
+        else:
+            split = [row.split(self.separator) for row in rows]
+        if split is None or set(map(len, split)) != {len(self.names)} or not all(rows):
+            return None
+        if ("[" in text or ": " in text) and any(map(RANK.match, rows)):
+            return None
         if self.separator == ";" and "," in text and "." in text:  # points may separate thousands
             return None
         if any(mark in text for mark in SPECIAL) or max(map(len, rows)) > LONGEST_LINE:
@@ -97,6 +106,10 @@ class Columns:
         """Return the first of these columns that the table has."""
         return next((name for name in names if name in self.names), None)
 
+    def only(self, names: Sequence[str]) -> bool:
+        """Return whether the table has one of these columns, so that no other fills its blank cells."""
+        return len({*names} & {*self.names}) == 1
+
     def rate(self, names: Sequence[str]) -> str | None:
         """Return the first of these columns, named in lower case, that the table has in any case."""
         by_small = {name.lower(): name for name in self.names}
@@ -110,8 +123,18 @@ def _block(cells_of: Callable[[str], Cells | None], rows: int, columns: Columns)
         cells = None if name is None else cells_of(name)
         return None if cells is None else _numbers(cells, comma=comma, blank=blank)
 
+    def rate(name: str | None, number: Callable[[str], float | None] = optional) -> Floats | None:
+        try:
+            return read(name, blank=True)
+        except _OtherwiseError:
+            cells = None if comma or name is None else cells_of(name)
+            if cells is None:
+                raise
+        return np.array([NAN if (value := number(cell.strip())) is None else value for cell in cells])
+
     duration_name, data_name = columns.first(tuple(DURATIONS)), columns.first(tuple(DATA))
-    duration, data = _above_zero(read(duration_name)), read(data_name)
+    duration = _above_zero(read(duration_name, blank=columns.only(tuple(DURATIONS))))
+    data = read(data_name, blank=columns.only(tuple(DATA)))
     stamps = columns.first(TIMES)
     stamp_cells = None if stamps is None else cells_of(stamps)
     end, zoned = (None, False) if stamp_cells is None else _times(stamp_cells, comma=comma)
@@ -124,17 +147,20 @@ def _block(cells_of: Callable[[str], Cells | None], rows: int, columns: Columns)
     figures = {
         "duration_s": None if duration is None else duration * DURATIONS[duration_name or ""],
         "end_s": end,
-        "sequences": _above_zero(read(columns.first((BATCH,)))),
+        "sequences": _above_zero(read(columns.first((BATCH,)), blank=True)),
         "data_s": None if data is None else data * 1.0,
-        "tflops_per_gpu": _known(read(columns.rate(TFLOPS_KEYS), blank=True)),
-        "tokens_per_s_per_gpu": _known(read(columns.rate(TPS_KEYS), blank=True)),
-        "mfu_ratio": _mfu(columns, read),
+        "tflops_per_gpu": _known(rate(columns.rate(TFLOPS_KEYS))),
+        "tokens_per_s_per_gpu": _known(rate(columns.rate(TPS_KEYS))),
+        "mfu_ratio": _mfu(columns, rate),
     }
+    if memory is not None and end is None and duration is not None:
+        memory = memory[~np.isnan(duration)]
     peak = None if memory is None else _known(memory)
+    timed = np.arange(rows) if end is not None or duration is None else np.flatnonzero(~np.isnan(duration))
     return Block(
-        rows=rows,
-        number=None if number is None else number.astype(np.int64),
-        figures={name: values for name, values in figures.items() if values is not None},
+        rows=timed,
+        number=None if number is None else number.astype(np.int64)[timed],
+        figures={name: values[timed] for name, values in figures.items() if values is not None},
         zoned=zoned,
         memory_gib=None if peak is None or np.all(np.isnan(peak)) else float(np.nanmax(peak)),
     )
@@ -191,7 +217,7 @@ def _floats(cells: Cells, joined: str, *, blank: bool) -> Floats:
 
 
 def _above_zero(values: Floats | None) -> Floats | None:
-    if values is not None and not np.all(values > 0):
+    if values is not None and np.any(values <= 0):
         raise _OtherwiseError
     return values
 
@@ -201,9 +227,29 @@ def _known(values: Floats | None) -> Floats | None:
     return None if values is None else np.where(values == 0, NAN, values)
 
 
-def _mfu(columns: Columns, read: Callable[..., Floats | None]) -> Floats | None:
+def _without_unit(text: str) -> float | None:
+    """Read an MFU that no row gives in percent.
+
+    Raises:
+        _OtherwiseError: it has a unit.
+    """
+    if "%" in text:
+        raise _OtherwiseError
+    return optional(text)
+
+
+def _parsed(rows: Sequence[str], separator: str) -> list[list[str]] | None:
+    """Return the cells of rows that may be quoted; None if a row does not end on its line."""
+    try:
+        cells = list(csv.reader(rows, delimiter=separator, skipinitialspace=separator != "\t"))
+    except csv.Error:
+        return None
+    return cells if len(cells) == len(rows) else None
+
+
+def _mfu(columns: Columns, rate: Callable[..., Floats | None]) -> Floats | None:
     percent = columns.rate(MFU_PERCENT_KEYS)
-    values = _known(read(columns.rate(MFU_KEYS) if percent is None else percent, blank=True))
+    values = _known(rate(columns.rate(MFU_KEYS) if percent is None else percent, _without_unit))
     if values is None:
         return None
     with np.errstate(invalid="ignore"):

@@ -21,7 +21,7 @@ LARGEST_DOCUMENT = 64 * 2**20
 _GZIP = b"\x1f\x8b"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]{0,200}\x07)")
-_RANK = re.compile(r"^(?:[\w.-]{1,80}/\d{1,6} )?\[(?:rank|default|Rank )(\d{1,7})\]:? ?|^ {0,6}(\d{1,7}): ")
+RANK = re.compile(r"^(?:[\w.-]{1,80}/\d{1,6} )?\[(?:rank|default|Rank )(\d{1,7})\]:? ?|^ {0,6}(\d{1,7}): ")
 """Prefix with the rank: torchrun's tee (`[default0]:`), PyTorch's logger (`[rank0]:`), both possibly after NeMo-Run's
 task, or `srun --label`."""
 MOST_PREFIXES = 2
@@ -146,7 +146,7 @@ def _line(number: int, raw: str) -> LogLine:
         text = _ESCAPE.sub("", text)
     rank = None
     for _ in range(MOST_PREFIXES):
-        prefix = _RANK.match(text)
+        prefix = RANK.match(text)
         if prefix is None:
             break
         rank = (rank or 0) * RANKS + int(prefix[1] or prefix[2])

@@ -27,6 +27,8 @@ _EVALUATION = re.compile(r"\biter \d{1,15}: val loss [^\s,]{1,20}, val time: ([0
 _PARAMS = re.compile(r"Total parameters: ([0-9,]{1,20})\s*$")
 _CLOSING = re.compile(r"\| - Training Time +: +([0-9.]{1,20}) s")
 _MEMORY = re.compile(r"\| - Memory Used +: +([0-9.]{1,20}) GB")
+MOST_UNLOGGED = 0.02
+"""Largest share of the steps that may follow the last line, for the total time to give the time of a step."""
 MARKED = (
     ("Resuming training from", "load"),
     ("Verifying settings ...", "start"),
@@ -47,6 +49,8 @@ class _Reader:
         self.ended = False
         """Whether that iteration ended a step."""
         self.step = 0
+        self.unlogged = 0
+        """Steps between the last two lines, of which as many may follow the last line."""
         self.resumed = False
 
     def read(self, text: str) -> Iterator[Event]:
@@ -69,6 +73,8 @@ class _Reader:
             elif self.ended:
                 self.seconds = 0.0
             self.seconds = None if self.seconds is None else self.seconds + seconds
+            if int(line[2]) != self.step:
+                self.unlogged = int(line[2]) - self.step
             self.iteration, self.step, self.ended = number, int(line[2]), line[4] is not None
         if self.ended:
             yield Step(number=self.step, duration_s=self.seconds)
@@ -84,7 +90,8 @@ class _Reader:
             yield Fact(key="peak_mem_gib", value=peak)
             yield Fact(key="mem_kind", value="allocated")
         elif closing is not None:
-            if self.step and not self.resumed:  # a resumed program did fewer steps than their number
+            counted = self.unlogged <= MOST_UNLOGGED * self.step
+            if self.step and counted and not self.resumed:  # a resumed program did fewer steps than their number
                 yield Total(runtime_s=amount("Training Time", closing[1]), steps=float(self.step))
             yield Mark(kind="end")
 

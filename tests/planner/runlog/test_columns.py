@@ -1,4 +1,4 @@
-"""Tables read in columns: the same run as row by row, which a quoted cell in each row enforces."""
+"""Tables read in columns: the same run as row by row, which a colour in each row enforces."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def both(header: str, rows: list[str], *, end: str = "\n") -> tuple[RunLog | str
     """Read a table in columns and row by row; the message where it is refused."""
     separator = ";" if ";" in header else "\t" if "\t" in header else ","
     runs: list[RunLog | str] = []
-    for own, quoted in (("q", "q"), ('"q"', '"q"')):
-        lines = [f"{header}{separator}{own if own == 'q' else 'q'}", *(f"{row}{separator}{quoted}" for row in rows)]
+    for note in ("q", "\x1b[32mq"):
+        lines = [f"{header}{separator}q", *(f"{row}{separator}{note}" for row in rows)]
         try:
             runs.append(read((end.join(lines) + end).encode()))
         except Exception as error:  # the message is compared
@@ -84,6 +84,22 @@ def test_odd_cells_rows_and_orders_are_read_alike(seed):
     alike(*both(header, rows))
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_quoted_cells_are_read_alike(seed):
+    draw = random.Random(seed)
+    header = draw.choice(HEADERS)
+    separator = ";" if ";" in header else "\t" if "\t" in header else ","
+    names = header.split(separator)
+    rows = []
+    for row in range(1, 60):
+        cells = [f'"{cell(name, row, "iso")}"' if draw.random() < 0.5 else cell(name, row, "iso") for name in names]
+        if draw.random() < 0.05:
+            cells[draw.randrange(len(cells))] = draw.choice(['"', '"1,5"', '""', '"a"b', ' "2"', "NaN", '"1""2"'])
+        rows.append(separator.join(cells))
+    quoted = separator.join(f'"{name}"' for name in names) if draw.random() < 0.5 else header
+    alike(*both(quoted, rows))
+
+
 def test_every_cell_of_a_column_may_be_odd():
     for odd in ODD:
         for header in HEADERS:
@@ -95,15 +111,20 @@ def test_every_cell_of_a_column_may_be_odd():
                 alike(*both(header, rows))
 
 
-def test_a_plain_table_is_read_in_columns_and_a_quoted_row_is_not():
+def test_plain_rows_are_read_in_columns_and_those_with_colours_are_not():
     columns = Columns.of("step,step_time_s,note")
 
     assert columns is not None
     block = columns.read(["1,2.5,a", "2,2.75,b"])
     assert block is not None
     assert (block.number is not None, block.figures["duration_s"].tolist()) == (True, [2.5, 2.75])
-    assert columns.read(['1,2.5,"a"']) is None
-    assert Columns.of('step,"step_time_s"') is None
+    quoted = columns.read(['"1","2.5","a, b"', "2,,b", "3,2.75,[info]: c"])
+    assert quoted is not None
+    assert (quoted.rows.tolist(), quoted.figures["duration_s"].tolist()) == ([0, 2], [2.5, 2.75])
+    assert columns.read(["1,2.5,\x1b[32ma"]) is None
+    assert columns.read(['1,2.5,"a']) is not None
+    assert columns.read(['1,2.5,"a', '2,2.5,b"']) is None
+    assert Columns.of('"step","step_time_s"') == Columns(names=("step", "step_time_s"), separator=",")
 
 
 def test_a_table_that_ends_within_a_row_or_breaks_no_line_is_read_as_far_as_it_goes():
