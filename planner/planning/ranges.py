@@ -18,7 +18,7 @@ from planner.performance.memory import memory_range_gib, shortfall_gib, usable_b
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.performance.run import RunEnergy
 from planner.planning.case import Case
-from planner.planning.choice import Choice
+from planner.planning.choice import Choice, expected_s_per_sequence
 from planner.planning.footprint import booked, metered_mid
 from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, Targets, probability
@@ -165,9 +165,10 @@ def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
 
 
 def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float) -> Message:
-    """Explain why a layout lost: less simple, too big, too risky, or slower at mid or on average over the draws."""
+    """Explain why a layout lost: less simple, too big, too risky, another batch, or slower at mid or over the draws."""
     if index == choice.fastest:
-        return Message.of("why.simpler", faster_ratio=round(choice.slower_ratio, SHOWN_DIGITS))
+        simpler = Message.of("why.simpler", faster_ratio=round(choice.slower_ratio, SHOWN_DIGITS))
+        return _faster_with_other_batch(case, choice, index) or simpler
     over = float(choice.scores.memory_bytes[index]) - room
     if over > 0:
         return Message.of("why.too_big", over_gib=round(over / GIB, SHOWN_DIGITS))
@@ -180,7 +181,20 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
         return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
     if slower_ratio >= 0:
         return Message.of("why.as_fast")
-    return Message.of("why.slower_on_average", faster_ratio=round(-slower_ratio, SHOWN_DIGITS))
+    on_average = Message.of("why.slower_on_average", faster_ratio=round(-slower_ratio, SHOWN_DIGITS))
+    return _faster_with_other_batch(case, choice, index) or on_average
+
+
+def _faster_with_other_batch(case: Case, choice: Choice, index: int) -> Message | None:
+    """Return how much faster a layout is on average whose batch is not the one that the winner keeps; else None."""
+    assert choice.best is not None
+    pair = choice.layouts.take(np.array([choice.best, index], dtype=np.intp))
+    kept, other = (pair.global_batch == case.recipe.global_batch).tolist()
+    if not (case.recipe.keeps_batch and kept) or other:
+        return None
+    own_s, other_s = expected_s_per_sequence(case, pair).tolist()
+    faster_ratio = own_s / other_s - 1.0
+    return Message.of("why.other_batch", faster_ratio=round(faster_ratio, SHOWN_DIGITS)) if faster_ratio > 0 else None
 
 
 def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:

@@ -173,7 +173,11 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 
 @contextmanager
 def book_lock() -> Iterator[None]:
-    """Hold the book's lock, so that no row is lost when two commands add rows at the same time."""
+    """Hold the book's lock, so that no row is lost when two commands add rows at the same time.
+
+    Raises:
+        UsageError: the folder cannot be written, or its file system has no locks (a network drive, for example).
+    """
     path = Path(os.path.realpath(user_book_path())).with_suffix(".lock")  # the same for all who share a book by links
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,5 +190,9 @@ def book_lock() -> Iterator[None]:
         except ImportError:  # Windows: replacing the file is still atomic, the last writer wins
             yield
             return
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            what = f"cannot lock `{path}`: {error.strerror}"
+            raise UsageError(what, hint="set XDG_DATA_HOME to a folder on a disk that has file locks") from error
         yield

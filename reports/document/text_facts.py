@@ -56,9 +56,18 @@ def short_name_assumptions(document: Document) -> list[Document]:
 
 def faster_but_less_simple(plan: Document) -> tuple[Document, float] | None:
     """Return the fastest layout if a simpler one was chosen, and its relative gain in speed; else None."""
+    return _faster(plan, "why.simpler")
+
+
+def faster_with_other_batch(plan: Document) -> tuple[Document, float] | None:
+    """Return the fastest layout if one that keeps the batch was chosen, and its relative gain in speed; else None."""
+    return _faster(plan, "why.other_batch")
+
+
+def _faster(plan: Document, key: str) -> tuple[Document, float] | None:
     for row in plan["lost_layouts"]:
         why = row.get(f"why{SIBLING}")
-        if message_key(why) == "why.simpler":
+        if message_key(why) == key:
             return row, float(why["values"]["faster_ratio"])
     return None
 

@@ -117,7 +117,7 @@ MESSAGES = frozenset({
     "record.aside", "record.ahead",
     *(f"why.{name}" for name in (
         "no_matrix_path", "not_measured", "no_block_scales", "no_even_split", "no_batch_splits", "does_not_fit",
-        "too_big", "too_risky", "likely_too_big", "simpler", "slower_on_average", "slower", "over_cap",
+        "too_big", "too_risky", "likely_too_big", "simpler", "other_batch", "slower_on_average", "slower", "over_cap",
     )),
     *(f"narrow.{name}" for name in (
         "probe", "network_between_nodes", "network_in_node", "run_on_two_nodes", "run_on_one_node", "own_runs",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -120,11 +119,3 @@ def _offline() -> Iterator[None]:
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def scratch_left(before: set[str]) -> list[str]:
-    """Folders of cases that a killed worker left behind, removed."""
-    left = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("fuzz-") and name not in before]
-    for name in left:
-        shutil.rmtree(Path(tempfile.gettempdir(), name), ignore_errors=True)
-    return left

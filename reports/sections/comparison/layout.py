@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts, memory_items
-from reports.document.text_facts import faster_but_less_simple
+from reports.document.text_facts import faster_but_less_simple, faster_with_other_batch
 from reports.text.language import Span, Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped, rung_for
@@ -36,15 +36,17 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
         "layout": layout_text(answer["layout"]),
         "count": f"{answer['layouts_evaluated']:,}",
     }
-    best = faster_but_less_simple(answer)
+    simpler, keeping = faster_but_less_simple(answer), faster_with_other_batch(answer)
+    best = simpler or keeping
     if best is None:
         return words.spans("layout.lead", **values)
     fastest, faster_ratio = best
     best_layout, other = _apart(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
-    if float(other) == 0.0:
+    if float(other) == 0.0 and simpler is not None:
         return words.spans("layout.lead_as_fast", **values, best=best_layout)
     faster = words("percent").format(other)
-    return words.spans("layout.lead_simplest", **values, best=best_layout, faster=faster)
+    key = "layout.lead_batch" if simpler is None else "layout.lead_simplest"
+    return words.spans(key, **values, best=best_layout, faster=faster)
 
 
 def _apart(layout: Doc, chosen: Doc, words: Words) -> str:

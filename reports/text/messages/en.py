@@ -307,6 +307,7 @@ TEMPLATES: dict[str, str] = {
     "why.asked_has_none": "not planned, since the requested {precision:precision} has no plan on this GPU",
     "why.too_risky": "runs out of memory with a probability of {risk:chance}",
     "why.simpler": "{faster_ratio:.1%} faster on average, but more complex",
+    "why.other_batch": "{faster_ratio:.1%} faster on average, but not with the published or usual batch",
     "why.slower_on_average": "{faster_ratio:.1%} faster at the central estimate, but slower on average over the uncertain rates",
     "why.as_fast": "as fast at the central estimate",
     "why.slower": "{slower_ratio:.1%} slower",

@@ -307,6 +307,7 @@ TEMPLATES: dict[str, str] = {
     "why.asked_has_none": "未规划：所要求的 {precision:precision} 在该 GPU 上没有方案",
     "why.too_risky": "显存不足的概率为 {risk:chance}",
     "why.simpler": "平均快 {faster_ratio:.1%}，但更复杂",
+    "why.other_batch": "平均快 {faster_ratio:.1%}，但批量不是公布的或常用的批量",
     "why.slower_on_average": "按中值快 {faster_ratio:.1%}，但在速率的可能范围内平均更慢",
     "why.as_fast": "按中值同样快",
     "why.slower": "慢 {slower_ratio:.1%}",

@@ -597,6 +597,7 @@ TEXT: dict[str, str] = {
     "layout.with_batch": "(a batch of {batch} instead of {other})",
     "layout.with_ckpt": "(checkpointing: {ckpt})",
     "layout.lead_simplest": "{precision} runs as {layout}: of {count} layouts evaluated, the simplest within 2% of the best; {best} is more complex and {faster} faster on average.",
+    "layout.lead_batch": "{precision} runs as {layout}: of {count} layouts evaluated, the best with the published or usual batch; {best} is {faster} faster on average, too little to change that batch.",
     "layout.chosen": "chosen",
     "note.layout_images": "GPUs = DP; images per step = DP × micro-batch × accumulation.",
     "note.batches": "Layouts with another batch size are compared by the time they take for the same amount of training.",

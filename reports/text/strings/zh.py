@@ -586,6 +586,7 @@ TEXT: dict[str, str] = {
     "layout.with_batch": "（批量 {batch}，而非 {other}）",
     "layout.with_ckpt": "（激活重计算：{ckpt}）",
     "layout.lead_simplest": "{precision} 以 {layout} 运行；所评估的 {count} 种方案中，与最快者相差 2% 以内的以它最简单：{best} 平均快 {faster}，但更复杂。",
+    "layout.lead_batch": "{precision} 以 {layout} 运行；所评估的 {count} 种方案中，以公布的或常用的批量运行时以它最好：{best} 平均快 {faster}，不足以改变该批量。",
     "layout.chosen": "选定",
     "note.layout_images": "GPU 数 = DP；每步图像数 = DP × 微批次大小 × 梯度累积次数。",
     "note.batches": "批量不同的方案，按完成同样的训练所需的时间比较。",

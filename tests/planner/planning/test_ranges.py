@@ -11,7 +11,7 @@ from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
 from planner.evidence import Estimate
 from planner.parallelism.search import FixedLayout
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on
+from planner.planning.choice import best_on, expected_s_per_sequence
 from planner.planning.ranges import DRAWS, infeasible, ranged_plan, why_not
 from planner.rates.terms import Draws
 from tests.planner.build import SAID, make_question, parts, price, site, unknown_price
@@ -264,3 +264,19 @@ def test_what_a_device_of_unknown_watts_uses_and_emits_is_unknown_in_every_figur
 
     assert all(getattr(known, name) is not None for name in figures)
     assert all(getattr(unknown, name) is None for name in figures)
+
+
+def test_a_faster_layout_that_would_change_a_published_batch_is_named_with_that_as_the_reason():
+    case = case_of(model="deepseek-v3", tokens="14.8e12", gpu="h200", gpus="2048", precision="fp8")
+    choice = best_on(case, FixedLayout(), 2048)
+    keeps = (choice.layouts.global_batch == case.recipe.global_batch) & case.fits(choice.scores)
+    kept = int(np.argmin(np.where(keeps, choice.scores.wall_s, np.inf)))
+    other = int(np.argmin(np.where(~keeps & case.fits(choice.scores), choice.scores.wall_s, np.inf)))
+    assert choice.layouts.at(other).global_batch == 12288 != case.recipe.global_batch
+
+    lost = ranged_plan(case, replace(choice, best=kept, fastest=other, slower_ratio=0.01), DRAWN).plan.lost_layouts
+
+    (named,) = [row for row in lost if row.why.key == "why.other_batch"]
+    assert named.layout == choice.layouts.at(other)
+    kept_s, other_s = expected_s_per_sequence(case, choice.layouts.take(np.array([kept, other])))
+    assert dict(named.why.values)["faster_ratio"] == pytest.approx(kept_s / other_s - 1.0, abs=1e-4)

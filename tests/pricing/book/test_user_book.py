@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -73,6 +74,20 @@ def test_a_data_folder_that_cannot_be_made_is_said(tmp_path, monkeypatch, row):
 
     with pytest.raises(UsageError, match="cannot"):
         add_rows([row()])
+
+
+def test_a_disk_without_file_locks_is_said_and_no_row_is_written(data_home, monkeypatch, row):
+    def no_locks(file: object, kind: int) -> None:  # as flock(2) does on some network drives
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+
+    with pytest.raises(UsageError, match=r"cannot lock `.*\.lock`: No locks available") as caught:
+        add_rows([row()], skip_invalid=False)
+
+    assert "XDG_DATA_HOME" in str(caught.value.hint)
+    assert not user_book_path().exists()
 
 
 def test_a_write_that_breaks_leaves_the_old_file_whole(tmp_path, monkeypatch):

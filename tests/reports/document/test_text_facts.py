@@ -37,6 +37,15 @@ def test_a_faster_layout_is_known_by_the_message_that_says_why_it_lost():
     assert text_facts.faster_but_less_simple(plan | {"lost_layouts": [*plan["lost_layouts"], row]}) == (row, 0.0023)
 
 
+def test_a_faster_layout_with_another_batch_is_not_called_less_simple():
+    plan = sample.document()["plans"][-1]
+    row = {"why_message": {"key": "why.other_batch", "values": {"faster_ratio": 0.1}}}
+    lost = plan | {"lost_layouts": [*plan["lost_layouts"], row]}
+
+    assert text_facts.faster_but_less_simple(lost) is None
+    assert text_facts.faster_with_other_batch(lost) == (row, 0.1)
+
+
 def test_ids_say_where_a_kernel_was_measured_and_what_is_of_skipped_steps():
     assert text_facts.scaled_from("kernels:matmul:l40s:bf16:rtx-4090") == "l40s"
     assert text_facts.is_of_skipped_steps("numerics:char-lm/loss-scaling/fp16")

@@ -63,6 +63,14 @@ def test_only_the_fastest_layout_is_called_the_best():
     assert lead("zh", [simpler]).endswith("）平均快 1.8%，但更复杂。")
 
 
+def test_a_faster_layout_with_another_batch_is_named_beside_the_one_that_keeps_it():
+    row = lost(7.0, tp=4, pp=2) | {"why_message": {"key": "why.other_batch", "values": {"faster_ratio": 0.113}}}
+
+    text = lead("en", [row])
+    assert "the best with the published or usual batch; TP4 PP2 MB1×1 (a batch of " in text
+    assert text.endswith(" is 11.3% faster on average, too little to change that batch.")
+
+
 def test_a_layout_that_is_hardly_faster_is_said_to_be_no_faster():
     simpler = lost(7.0, tp=4, pp=2) | {"why_message": {"key": "why.simpler", "values": {"faster_ratio": 0.0002}}}
 
