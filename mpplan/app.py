@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import re
 import sys
@@ -70,8 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(own, TextIOWrapper):  # a terminal that cannot encode `≥` shows `?` instead of a traceback
             own.reconfigure(encoding=_encoding(stream), errors="replace")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small, so threads would only wait for each other
-    gc.set_threshold(200_000)  # a short run makes little garbage, and collecting it takes a tenth of the start-up time
-    atexit.register(gc.freeze)  # skip collection at exit too: the process returns its memory as a whole
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = program().main(args=words, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")

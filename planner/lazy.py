@@ -1,9 +1,10 @@
-"""Frozen dataclasses whose `__init__` is compiled only after many instances; most classes have few instances or none.
+"""Frozen dataclasses that leave the work of the standard decorator until something needs it, which is often never.
 
 This is a drop-in replacement for `dataclasses.dataclass`: fields, `replace`, `asdict`, `fields`, pickling and equality
-behave the same. The standard decorator compiles six methods of every class at import, which takes more than a tenth of
-a short command's time (`make startup`; docs/decisions/0024-dataclasses-compile-when-used.md). Type checkers see the
-standard decorator.
+behave the same. The standard decorator inspects every field and compiles six methods of every class at import, which
+takes a tenth of a short command's time (`make startup`, docs/decisions/0024-dataclasses-compile-when-used.md).
+Here, the standard decorator creates the fields when they are first asked for, and an `__init__` is compiled only after
+many instances; most classes have few instances or none. Type checkers see the standard decorator.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -24,40 +25,90 @@ else:
 
         Args:
             cls: the class; None to get a decorator.
-            **options: options of the standard decorator. Frozen classes without the options `NOT_LAZY` get an
-                `__init__` that is compiled lazily; any other class is passed to the standard decorator.
+            **options: options of the standard decorator. Frozen classes with slots, no options beside `LAZY` and no
+                annotations of `SPECIAL` kinds are completed lazily; any other class is passed to the standard
+                decorator.
         """
-        if not options.get("frozen") or any(options.get(name) for name in NOT_LAZY) or not options.get("init", True):
+        if not (options.get("frozen") and options.get("slots")) or not options.keys() <= LAZY:
             return dataclasses.dataclass(cls, **options)
         return (lambda of: _make(of, options)) if cls is None else _make(cls, options)
 
 
 __all__ = ["dataclass"]
-NOT_LAZY = ("order", "unsafe_hash", "weakref_slot")
-"""Options that too few classes use to be worth supporting here."""
+LAZY = frozenset({"frozen", "slots", "kw_only", "eq", "repr"})
+"""Options that are supported here; too few classes use the others."""
+SPECIAL = ("ClassVar", "InitVar", "KW_ONLY")
+"""Kinds of annotations that declare no ordinary field; too few classes have them."""
 
 
 def _make(cls: type, options: dict[str, Any]) -> type:
-    """Make the dataclass with its fields and slots, and with an `__init__` that compiles itself when needed."""
-    own_names = set(vars(cls))
-    compares, shows = options.get("eq", True), options.get("repr", True)
-    overridden = options | {"init": False, "repr": False, "eq": False, "frozen": False}
-    new_cls: Any = dataclasses.dataclass(**overridden)(cls)
-    new_cls.__init__ = _lazy_init(new_cls)
-    new_cls.__signature__ = _SignatureOfFields()
-    new_cls.__setattr__, new_cls.__delattr__ = _set, _delete
-    if options.get("slots"):
-        new_cls.__getstate__, new_cls.__setstate__ = _state, _restore
-    if shows and "__repr__" not in own_names:
-        new_cls.__repr__ = _repr
-    if compares and "__eq__" not in own_names:
-        new_cls.__eq__ = _with_name("__eq__", new_cls, _eq(new_cls))
-    if compares and ("__hash__" not in own_names or (vars(cls)["__hash__"] is None and "__eq__" in own_names)):
-        new_cls.__hash__ = _with_name("__hash__", new_cls, _hash(new_cls))
+    """Make the dataclass: a class with slots whose fields and `__init__` are completed when they are needed."""
+    annotations = get_annotations(cls)
+    own = vars(cls)
+    bases = [vars(base) for base in reversed(cls.__mro__[1:-1])]
+    is_special = any(kind in annotation for annotation in map(str, annotations.values()) for kind in SPECIAL)
+    if is_special or any("__dataclass_fields__" in base and "__declared__" not in base for base in bases):
+        return dataclasses.dataclass(**options)(cls)
+    declared = {name: value for base in bases for name, value in base.get("__declared__", {}).items()}
+    inherited = tuple(declared)
+    declared |= {name: own.get(name, MISSING) for name in annotations}
+    standard = _Standard(cls, {"kw_only": options.get("kw_only", False)})
+    made: dict[str, Any] = {
+        name: _FromStandard(name, standard) for name in ("__dataclass_fields__", "__dataclass_params__")
+    }
+    made |= {
+        "__slots__": tuple(name for name in annotations if name not in inherited), "__declared__": declared,
+        "__qualname__": cls.__qualname__, "__signature__": _SignatureOfFields(),
+        "__setattr__": _set, "__delattr__": _delete, "__getstate__": _state, "__setstate__": _restore,
+    }  # fmt: skip
+    made["__init__"] = _with_name("__init__", cls, _lazy_init(standard, declared))
+    if "__match_args__" not in own:
+        made["__match_args__"] = _FromStandard("__match_args__", standard)
+    if options.get("repr", True) and "__repr__" not in own:
+        made["__repr__"] = _repr
+    if options.get("eq", True):
+        if "__eq__" not in own:
+            made["__eq__"] = _with_name("__eq__", cls, _eq(declared))
+        if own.get("__hash__") is None:  # Python sets it to None where a class defines equality alone
+            made["__hash__"] = _with_name("__hash__", cls, _hash(declared))
+    kept = {name: value for name, value in own.items() if name not in declared and name not in OF_INSTANCES}
+    new_cls: Any = type(cls)(cls.__name__, cls.__bases__, kept | made)
+    standard.slotted = new_cls
     return new_cls  # type: ignore[no-any-return]
 
 
-FEW = 16
+OF_INSTANCES = ("__dict__", "__weakref__")
+"""Attributes of a class without slots that one with slots must not inherit."""
+
+
+class _Standard:
+    """The class as written, which the standard decorator completes once something needs its fields."""
+
+    def __init__(self, cls: type, options: dict[str, Any]) -> None:
+        self.slotted: Any = None
+        """The class made from it."""
+        self._cls, self._options = cls, options
+
+    def complete(self) -> Any:
+        """Return the standard dataclass, after moving its fields to the class made from it."""
+        cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(self._cls)
+        for name, value in vars(self.slotted).copy().items():
+            if isinstance(value, _FromStandard):
+                setattr(self.slotted, name, vars(cls)[name])
+        return cls
+
+
+class _FromStandard:
+    """An attribute that the standard decorator gives a class, computed on first access."""
+
+    def __init__(self, name: str, standard: _Standard) -> None:
+        self._name, self._standard = name, standard
+
+    def __get__(self, _instance: object, _cls: Any) -> Any:
+        return vars(self._standard.complete())[self._name]
+
+
+FEW = 100
 """Number of instances up to which setting their fields one by one is faster than compiling `__init__`."""
 
 
@@ -66,43 +117,54 @@ def _with_name(name: str, cls: Any, method: Any) -> Any:
     return method
 
 
-def _lazy_init(cls: Any) -> Callable[..., None]:
+def _lazy_init(standard: _Standard, declared: dict[str, Any]) -> Callable[..., None]:
     """An `__init__` that sets the fields by name, and replaces itself by a compiled one after `FEW` instances.
 
     The compiled one also handles all other calls: positional arguments and mistakes, so that the errors are those of a
     function with these arguments.
     """
     instances = 0
+    defaults: dict[str, Any] = {}
+    factories: dict[str, Callable[[], Any]] = {}
+    computed: set[str] = set()
 
     def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
         nonlocal instances
+        if not instances:
+            _sort(declared, defaults, factories, computed)
         instances += 1
-        if instances <= FEW and not args and _set_fields(self, fields(cls), kwargs):
-            if hasattr(cls, "__post_init__"):
-                self.__post_init__()
-            return
-        compiled = _with_name("__init__", cls, _init(cls))
-        cls.__init__ = compiled
+        if instances <= FEW and not args and computed.isdisjoint(kwargs):
+            values = defaults | kwargs
+            for name, make in factories.items():
+                if name not in kwargs:
+                    values[name] = make()
+            if values.keys() == declared.keys():
+                for name, value in values.items():
+                    _fill(self, name, value)
+                if hasattr(self, "__post_init__"):
+                    self.__post_init__()
+                return
+        compiled = _with_name("__init__", standard.slotted, _init(standard.slotted))
+        standard.slotted.__init__ = compiled
         compiled(self, *args, **kwargs)
 
-    return _with_name("__init__", cls, init)  # type: ignore[no-any-return]
+    return init
 
 
-def _set_fields(self: Any, all_fields: tuple[Field[Any], ...], kwargs: dict[str, Any]) -> bool:
-    """Set the fields; return whether there was a value for each field and a field for each value."""
-    used = 0
-    for field in all_fields:
-        name = field.name
-        if field.init and name in kwargs:
-            _fill(self, name, kwargs[name])
-            used += 1
-        elif field.default is not MISSING:
-            _fill(self, name, field.default)
-        elif field.default_factory is not MISSING:
-            _fill(self, name, field.default_factory())
-        elif field.init:
-            return False
-    return used == len(kwargs)
+def _sort(
+    declared: dict[str, Any], defaults: dict[str, Any], factories: dict[str, Callable[[], Any]], computed: set[str]
+) -> None:
+    """Sort declared fields by how they get a value that is not given: a default or a new one; or if none may be."""
+    for name, value in declared.items():
+        if not isinstance(value, Field):
+            defaults |= {} if value is MISSING else {name: value}
+            continue
+        if value.default is not MISSING:
+            defaults[name] = value.default
+        elif value.default_factory is not MISSING:
+            factories[name] = value.default_factory
+        if not value.init:
+            computed.add(name)
 
 
 _fill = object.__setattr__
@@ -140,8 +202,8 @@ def _init(cls: Any) -> Callable[..., Any]:
     return _method(", ".join([*by_place, *(["*", *by_name] if by_name else [])]), lines or ["pass"], names)
 
 
-def _eq(cls: Any) -> Callable[[Any, Any], Any]:
-    values = _values([field.name for field in fields(cls) if field.compare])
+def _eq(declared: dict[str, Any]) -> Callable[[Any, Any], Any]:
+    values = _values([name for name, value in declared.items() if not isinstance(value, Field) or value.compare])
 
     def is_equal(self: Any, other: Any) -> Any:
         if other.__class__ is not self.__class__:
@@ -151,13 +213,17 @@ def _eq(cls: Any) -> Callable[[Any, Any], Any]:
     return is_equal
 
 
-def _hash(cls: Any) -> Callable[[Any], int]:
-    values = _values([f.name for f in fields(cls) if (f.compare if f.hash is None else f.hash)])
+def _hash(declared: dict[str, Any]) -> Callable[[Any], int]:
+    values = _values([name for name, value in declared.items() if not isinstance(value, Field) or _is_hashed(value)])
 
     def hashed(self: Any) -> int:
         return hash(values(self))
 
     return hashed
+
+
+def _is_hashed(field: Field[Any]) -> bool:
+    return field.compare if field.hash is None else field.hash
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:

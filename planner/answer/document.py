@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -128,6 +127,8 @@ def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Docum
     Raises:
         InputFileError: not JSON, not an object, another schema or version, or a number that no float can hold.
     """
+    import json
+
     write_again = Message.of("hint.write_document_again")
     try:
         document = json.loads(text, parse_int=_integer)

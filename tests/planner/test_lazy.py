@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -183,6 +183,29 @@ def test_a_class_that_can_change_is_the_standard_one() -> None:
     assert instance == Open(2)
     with pytest.raises(TypeError, match="unhashable"):
         hash(instance)
+
+
+def test_a_class_with_an_attribute_of_its_own_is_the_standard_one() -> None:
+    @lazy.dataclass(frozen=True, slots=True, kw_only=True)
+    class Counted:
+        """Has an attribute that is no field."""
+
+        x: int
+        unit: ClassVar[str] = "m"
+
+    assert [f.name for f in dataclasses.fields(Counted)] == ["x"]
+    assert Counted(x=1).unit == "m"
+
+
+def test_fields_are_created_when_they_are_first_asked_for() -> None:
+    row, wide = classes(lazy.dataclass)
+
+    assert not isinstance(vars(wide)["__dataclass_fields__"], dict)
+    wide(name="a", width=3)
+    assert not isinstance(vars(wide)["__dataclass_fields__"], dict)
+    assert [f.name for f in dataclasses.fields(wide)] == ["name", "value", "notes", "secret", "kind", "width"]
+    assert vars(wide)["__dataclass_fields__"] is wide.__dataclass_fields__
+    assert wide.__match_args__ == row.__match_args__ == ()
 
 
 @pytest.mark.parametrize("number", [1, lazy.FEW, lazy.FEW + 1, 3 * lazy.FEW])
