@@ -80,6 +80,12 @@ def ungrouped(text: str) -> str | None:
     return text.replace(",", "") if _GROUPED.fullmatch(text.strip()) else None
 
 
+def with_point(text: str) -> str | None:
+    """The text of a number with a decimal comma, written with a point; None if it has no comma that can be decimal."""
+    plain = text.strip()
+    return plain.replace(",", ".") if ungrouped(plain) is None and _DECIMAL_COMMA.fullmatch(plain) else None
+
+
 def without_commas(text: str, what: str, hint: str, *, whole: bool = False) -> str:
     """The text of one number without its thousands separators.
 
@@ -94,8 +100,8 @@ def without_commas(text: str, what: str, hint: str, *, whole: bool = False) -> s
     """
     plain = ungrouped(text)
     if plain is None:
-        decimal = not whole and _DECIMAL_COMMA.fullmatch(text.strip())
-        offer = f"write {text.strip().replace(',', '.')}" if decimal else hint
+        pointed = None if whole else with_point(text)
+        offer = hint if pointed is None else f"write {pointed}"
         raise UsageError(f"{what}: `{text}` has a comma that does not separate thousands", hint=offer)
     return plain
 

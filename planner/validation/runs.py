@@ -17,7 +17,7 @@ from planner.lazy import dataclass
 from planner.text import shortened
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import LOSSES, OFFLOADS
-from planner.units import parse_count, ungrouped
+from planner.units import parse_count, ungrouped, with_point
 from planner.validation.columns import READ_COLUMNS, YES, YES_NO, understood
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
@@ -233,7 +233,9 @@ class _Cells:
             return None
         value = _number(text, with_suffix=name in COUNTS)
         if not (math.isfinite(value) and value >= 0):
-            self.problems.append(f"{name}: `{text}` is not a number of at least 0")
+            pointed = with_point(text)
+            offer = "" if pointed is None else f"; with a decimal point: {pointed}"
+            self.problems.append(f"{name}: `{text}` is not a number of at least 0{offer}")
             return None
         return value
 

@@ -65,6 +65,7 @@ def test_counts_are_read_as_people_write_them_and_other_numbers_are_not():
     assert isinstance(run, PublishedRun)
     assert (run.tokens_total, run.params_total, run.seq_len, run.vocab) == (1.5e12, 8e9, 4000, 128_256)
     assert reason(tokens_total="100X") == "tokens_total: `100X` is not a number of at least 0"
+    assert reason(pue="1,25") == "pue: `1,25` is not a number of at least 0; with a decimal point: 1.25"
     assert reason(tp="1k") == "tp: `1k` is not a number of at least 0"
 
 
