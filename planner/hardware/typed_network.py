@@ -8,19 +8,19 @@ from planner.errors import UsageError
 from planner.hardware.network import BITS_PER_BYTE, FABRICS, NETWORKS, Network, describe_network, fabric_of
 from planner.units import GIGA, TERA
 
-_PART = re.compile(
-    r"(?:(?P<ports>\d{1,4})\s*x(?=\s*\w)"
+_PART = (
+    r"(?i)(?:(?P<ports>\d{1,4})\s*x(?=\s*\w)"
     r"|(?P<figure>\d{1,9}(?:\.\d+)?)\s*(?P<prefix>(?-i:[GT])|[gt](?=bps|be|ige))"
     r"(?P<unit>(?-i:B)|be|b(?:its?)?|ige)?(?:/s|ps)?(?!\w)"
     r"|(?P<of>per\s+|/\s*)(?P<whom>node|server|gpu)\b"
-    r"|(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*))[\s,]*",
-    re.IGNORECASE,
+    r"|(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*))[\s,]*"
 )
+"""A part of a typed network; compiled when somebody types one."""
 _PREFIX = {"G": GIGA, "T": TERA}
-_GENERATION = re.compile(r"(?:ib-)?[ehnx]dr(?P<gbit_per_s>\d{2,4})")
+_GENERATION = r"(?:ib-)?[ehnx]dr(?P<gbit_per_s>\d{2,4})"
 """Generation with a rate, such as `hdr100` (half a port)."""
-_KIND = re.compile("|".join(FABRICS.values()))
-_OPEN = re.compile(r"ib|rocev?2?|" + "|".join(FABRICS))
+_KIND = "|".join(FABRICS.values())
+_OPEN = r"ib|rocev?2?|" + "|".join(FABRICS)
 """Kinds that may be given without a rate; the rate is then the usual one of the GPU's servers."""
 _OTHER_NAMES = {"slingshot-11": "slingshot"}
 _NO_KIND = "ethernet"
@@ -50,7 +50,7 @@ def read_typed_network(text: str, gpus_per_node: int) -> Network | None:
     if max(len(ports), len(rates), len(of), len(fabrics), len(usual)) > 1 or not all(map(_is_known, names)):
         return None
     rate = next(iter([*rates, *usual]), None)
-    if rate is None and (of or not names or not all(map(_OPEN.fullmatch, names))):
+    if rate is None and (of or not names or not all(re.fullmatch(_OPEN, name) for name in names)):
         return None
     share = gpus_per_node if of == {"node"} else 1
     return Network(
@@ -64,14 +64,14 @@ def _bytes_per_s(part: re.Match[str]) -> float:
 
 
 def _is_known(name: str) -> bool:
-    return name == _NO_KIND or _rate_of(name) is not None or _KIND.fullmatch(name) is not None
+    return name == _NO_KIND or _rate_of(name) is not None or re.fullmatch(_KIND, name) is not None
 
 
 def _parts(text: str) -> list[re.Match[str]] | None:
     """The parts of a text; None if anything in it is not a part."""
-    parts, at = [], 0
+    parts, at, pattern = [], 0, re.compile(_PART)
     while at < len(text):
-        part = _PART.match(text, at)
+        part = pattern.match(text, at)
         if part is None:
             return None
         parts.append(part)
@@ -81,7 +81,7 @@ def _parts(text: str) -> list[re.Match[str]] | None:
 
 def _rate_of(name: str) -> float | None:
     """Bytes per second of one port of a named network; None if the name does not determine a rate."""
-    if generation := _GENERATION.fullmatch(name):
+    if generation := re.fullmatch(_GENERATION, name):
         return float(generation["gbit_per_s"]) * GIGA / BITS_PER_BYTE
     for row in NETWORKS:
         if _OTHER_NAMES.get(name, name) in (row.name, row.word):

@@ -10,7 +10,7 @@ from planner.models.shape import ModelShape
 from planner.rows import CATALOG, Catalogue, Row
 
 KINDS = ("decoder", "encoder", "encoder-decoder")
-_VERSION = re.compile(r"(?<=[a-z0-9])[-_ ](base|pt|hf|instruct|it|chat|thinking|think)$", re.IGNORECASE)
+_VERSION = r"(?i)(?<=[a-z0-9])[-_ ](base|pt|hf|instruct|it|chat|thinking|think)$"
 """What owners add to a model's name for its version before, or after, further training, or for its format."""
 
 
@@ -112,8 +112,8 @@ def model_named(name: str) -> ModelShape | None:
     or saved (`Qwen2.5-7B-Instruct`), unless a row has the whole name: they change the weights, not the shape.
     """
     name = name if MODELS.get(name) is not None else name.rsplit("/", 1)[-1]
-    while (model := MODELS.get(name)) is None and _VERSION.search(name):
-        name = _VERSION.sub("", name)
+    while (model := MODELS.get(name)) is None and re.search(_VERSION, name):
+        name = re.sub(_VERSION, "", name)
     return model
 
 
