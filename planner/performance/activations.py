@@ -81,16 +81,20 @@ def in_flight(at: Layouts, *, last: bool = False) -> Value:
     return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
 
 
-def working_bytes(recipe: Recipe, work: Work, at: Layouts, uncheckpointed: Value) -> Value:
+def working_bytes(recipe: Recipe, work: Work, at: Layouts, kept: Value, uncheckpointed: Value) -> Value:
     """Bytes that only the layer being recomputed or run backward needs.
+
+    A checkpointed layer is whole again while it is run backward: what `selective` drops exists for that layer too.
 
     Args:
         recipe: the model and how it is trained.
         work: the work of one micro-batch.
         at: the layouts.
+        kept: bytes that a layer keeps with the checkpointing of `at`.
         uncheckpointed: bytes that a layer keeps without checkpointing.
     """
-    working = np.where(FULL_SHARE[at.act_ckpt] > 0, uncheckpointed, 0.25 * uncheckpointed)
+    some = np.maximum(0.25 * uncheckpointed, uncheckpointed - kept)
+    working = np.where(FULL_SHARE[at.act_ckpt] > 0, uncheckpointed, some)
     if recipe.sequence_parallel:
         # A product's gathered input and the gradient of that input, over the whole sequence.
         gathered = np.where(work.at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)

@@ -128,7 +128,8 @@ def _shared_by_stages(recipe: Recipe, at: Layouts, work: Work, shards: Shards, r
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
     return _SharedByStages(
         kept=kept * recipe.backward_share, logits=_logit_bytes(recipe, work, rates),
-        working=working_bytes(recipe, work, at, uncheckpointed), copies_at_work=copies_at_work(recipe, shards, at),
+        working=working_bytes(recipe, work, at, kept, uncheckpointed),
+        copies_at_work=copies_at_work(recipe, shards, at),
         temporary_copies=temporary_copies(recipe, shards, at), comm_buffers=axes * rates.nccl_bytes,
         framework=rates.context_bytes + np.zeros(at.tp.shape),
     )  # fmt: skip

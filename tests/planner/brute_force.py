@@ -374,7 +374,7 @@ class OneLayout(Parts):
         layers = self.stages()[-1] if last else max(self.stages())
         items = self.states(layers, last)
         kept, whole = self.kept_bytes()
-        working = whole * (1.0 if self.run_again > 0 else 0.25)
+        working = whole if self.run_again > 0 else max(whole / 4, whole - kept)
         if r.sequence_parallel and y.tp > 1:
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)

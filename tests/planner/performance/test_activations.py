@@ -137,9 +137,24 @@ def test_layers_that_are_run_again_keep_what_dora_scales_only_while_they_are():
     )
 
     assert kept == pytest.approx(same)
-    assert working_bytes(dora, count_work(dora, at), at, whole) - working_bytes(
-        lora, count_work(lora, at), at, without
+    assert working_bytes(dora, count_work(dora, at), at, kept, whole) - working_bytes(
+        lora, count_work(lora, at), at, same, without
     ) == pytest.approx(4 * 10.5 * 4096)
+
+
+def test_the_scores_that_selective_recomputation_drops_exist_for_the_layer_that_is_run_again():
+    training = recipe(gpt(96, H, A), "fp16-megatron", seq_len=S, dropout=True, attention="naive")
+
+    def working(ckpt: str) -> float:
+        at = Layouts.of(replace(layout(act_ckpt=ckpt), micro_batch=B))
+        work = count_work(training, at)
+        kept, whole = stored_bytes_per_layer(training, work, at, plain_rates())
+        return float(np.ravel(working_bytes(training, work, at, kept, whole))[0]) / (S * B * H)
+
+    # Korthikanti et al. 2022, equation 4: a whole layer keeps 34 + 5as/h = 114 sbh, of which 80 are the scores
+    assert working("full") == pytest.approx(114)
+    assert working("selective") == pytest.approx(80)
+    assert working("none") == pytest.approx(114 / 4)
 
 
 @pytest.mark.parametrize(("sequence_parallel", "hidden"), [(True, 2.0 / 4), (False, 2.0)])
