@@ -48,7 +48,7 @@ def test_without_a_price_the_headline_is_of_gpu_hours():
 def test_the_headline_in_chinese():
     hero = build_comparison(sample.document(), other(), names=("甲", "乙"), lang="zh").hero
 
-    assert said(hero.headline) == "乙 的费用比 甲 低 20%：为 69 万美元（52–90），原为 86 万美元（65–112）。"
+    assert said(hero.headline) == "乙的费用比甲低 20%：为 69 万美元（52–90），原为 86 万美元（65–112）。"
 
 
 def test_a_large_change_is_told_in_times_and_never_as_all_of_it():
