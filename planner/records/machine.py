@@ -33,6 +33,8 @@ class DeviceIdentity:
     """Highest PCIe generation of the link."""
     pcie_width: int | None = None
     """Highest number of PCIe lanes of the link."""
+    nvlink_links: int | None = None
+    """Number of NVLink links of the GPU that are up; None without NVLink, or if the driver does not report them."""
     hypervisor: bool | None = None
     """True if the host is a virtual machine."""
     cpu_model: str | None = None

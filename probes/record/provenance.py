@@ -22,6 +22,24 @@ ALLOWED_VARIABLES = (
     "KMP_AFFINITY",
     "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_SHM_DISABLE",
+    "NCCL_IB_DISABLE",
+    "NCCL_NET_GDR_LEVEL",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_CROSS_NIC",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_CTAS",
+    "NCCL_MAX_CTAS",
+    "NCCL_BUFFSIZE",
+    "NCCL_NTHREADS",
     "CUBLAS_WORKSPACE_CONFIG",
     "NVIDIA_TF32_OVERRIDE",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
@@ -29,7 +47,8 @@ ALLOWED_VARIABLES = (
     "DNNL_MAX_CPU_ISA",
     "ONEDNN_MAX_CPU_ISA",
 )
-"""Variables that affect speed and identify nobody; `PYTORCH_*ALLOC_CONF` is added below, after a check."""
+"""Variables that affect speed and identify nobody, as NCCL's names of network interfaces might;
+`PYTORCH_*ALLOC_CONF` is added below, after a check."""
 
 _ISA = (
     "avx2",
@@ -66,6 +85,7 @@ class _Board:
     ecc: bool | None = None
     pcie_generation: int | None = None
     pcie_width: int | None = None
+    nvlink_links: int | None = None
 
 
 def provenance(device: Device) -> Provenance:
@@ -88,6 +108,7 @@ def provenance(device: Device) -> Provenance:
             ecc=board.ecc,
             pcie_generation=board.pcie_generation,
             pcie_width=board.pcie_width,
+            nvlink_links=board.nvlink_links,
             hypervisor=hypervisor,
             cpu_model=cpu_name(),
             cpu_isa=isa,
@@ -134,9 +155,9 @@ def _with_cuda(software: SoftwareVersions, device: Device) -> SoftwareVersions:
 
 
 def _board(device: Device) -> _Board:
-    """Return driver, MIG, ECC and PCIe, as far as NVML reports them."""
+    """Return driver, MIG, ECC, PCIe and NVLink, as far as NVML reports them."""
     from planner.errors import CannotMeasureError
-    from probes.sensors.nvml import asked, handle_by_uuid, load_nvml, slice_of
+    from probes.sensors.nvml import asked, handle_by_uuid, links_up, load_nvml, slice_of
 
     if device.kind != "cuda" or device.uuid is None:
         return _Board()
@@ -153,6 +174,7 @@ def _board(device: Device) -> _Board:
         ecc=None if ecc is None else ecc[0] == 1,
         pcie_generation=asked(nvml, "nvmlDeviceGetMaxPcieLinkGeneration", handle),
         pcie_width=asked(nvml, "nvmlDeviceGetMaxPcieLinkWidth", handle),
+        nvlink_links=links_up(nvml, handle),
     )
 
 

@@ -97,6 +97,13 @@ def slice_of(nvml: Any, handle: Any) -> bool | None:
     return None if mode is None else bool(mode[0] == 1)
 
 
+def links_up(nvml: Any, handle: Any) -> int | None:
+    """Return how many of a GPU's NVLink links are up; None if it has none, or does not report them."""
+    links = range(getattr(nvml, "NVML_NVLINK_MAX_LINKS", 0))
+    states = [state for link in links if (state := asked(nvml, "nvmlDeviceGetNvLinkState", handle, link)) is not None]
+    return sum(state == nvml.NVML_FEATURE_ENABLED for state in states) if states else None
+
+
 def asked(nvml: Any, name: str, *arguments: Any) -> Any:
     """Return the answer of one of NVML's functions, or None if binding, driver or device does not provide it."""
     try:

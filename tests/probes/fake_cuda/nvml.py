@@ -86,6 +86,11 @@ class FakeNvml(StandIn):
     def nvmlDeviceGetMaxPcieLinkWidth(self, handle: str) -> int:  # noqa: N802
         return 16
 
+    def nvmlDeviceGetNvLinkState(self, handle: str, link: int) -> int:  # noqa: N802
+        if link >= 18:  # links of an H200
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        return pynvml.NVML_FEATURE_ENABLED
+
     def nvmlDeviceGetUtilizationRates(self, handle: str) -> Any:  # noqa: N802
         return SimpleNamespace(gpu=0, memory=0)
 

@@ -69,6 +69,31 @@ def test_a_gpu_has_its_board_as_far_as_nvml_tells(monkeypatch: pytest.MonkeyPatc
     assert (where.software.driver_version, where.software.nccl_version) == ("580.00", "2.29.3")
 
 
+@pytest.mark.parametrize(("states", "links"), [([1] * 17 + [0], 17), ([0] * 18, 0), ([], None)])
+def test_nvlinks_that_are_up_are_counted(monkeypatch: pytest.MonkeyPatch, states: list[int], links: int | None) -> None:
+    from tests.probes.fake_cuda.installed import fake_cuda
+    from tests.probes.fake_cuda.nvml import FakeNvml
+
+    pynvml = pytest.importorskip("pynvml")
+
+    def state(_nvml: FakeNvml, _handle: str, link: int) -> int:
+        if link >= len(states):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT if states else pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return states[link]
+
+    monkeypatch.setattr(FakeNvml, "nvmlDeviceGetNvLinkState", state)
+    with fake_cuda(whole_models=False):
+        assert provenance(H200).device.nvlink_links == links
+
+
+def test_what_limits_a_gpu_or_the_network_is_recorded_and_names_of_interfaces_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50", "NCCL_P2P_DISABLE": "1"}
+
+    assert environment(monkeypatch, **limits, NCCL_SOCKET_IFNAME="eth-lab7", NCCL_IB_HCA="mlx5_0") == limits
+
+
 def test_a_gpu_that_nvml_does_not_see_has_no_board(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.probes.fake_cuda.installed import fake_cuda
 
