@@ -33,6 +33,7 @@ from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue, Value
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
 from planner.records.store import fleet_size, gpu_of
+from planner.records.summary import last_limit_w
 
 CASTS = {"cast_fp8_tensorwise": "fp8", "cast_fp8_rowwise": "fp8-rowwise"}
 """Memory-bound operations that only FP8 has, mapped to the recipe that uses them."""
@@ -83,7 +84,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         },
         layer_clock_hz=layer_clocks_hz(points),
         full_clock_hz=max((point.device_state.sm_clock_median_hz or 0.0 for point in points), default=0.0) or None,
-        power_limit_w=last.device_state.power_limit_w,
+        power_limit_w=last_limit_w(points),
         fleet=fleet_size(points),
         imported=_imported(points),
         context_bytes=context_bytes(points),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import timedelta
 from pathlib import Path
@@ -128,7 +128,7 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         device_kind=last.device.kind,
         device_name=last.device.name,
         memory_total_bytes=last.device.memory_total_bytes,
-        power_limit_w=last.device_state.power_limit_w,
+        power_limit_w=last_limit_w(file.measurements),
         date=max((point.timestamp_utc for point in file.measurements if point.timestamp_utc), default=None),
         precisions=tuple(sorted({str(point.setup.precision) for point in measured})),
         torch_version=last.software.torch_version,
@@ -143,6 +143,12 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         collectives=any(measures_network(point) for point in file.measurements),
         numerics_only=kinds == {"numerics"},
     )
+
+
+def last_limit_w(points: Sequence[Measurement]) -> float | None:
+    """Power limit of the last point that states one; points that failed or were not timed state none."""
+    limits = (point.device_state.power_limit_w for point in reversed(points))
+    return next((limit_w for limit_w in limits if limit_w is not None), None)
 
 
 def resuming(facts: RecordFacts) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.measured.device import measured_rates
 from planner.records.store import open_record, summarise
 from planner.records.summary import RecordFacts, catalogue_id, facts_document, facts_from
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
@@ -18,6 +19,16 @@ def test_the_facts_come_back_from_json_as_they_were(tmp_path: Path) -> None:
 
     assert facts_from(json.loads(json.dumps(facts_document(facts)))) == facts
     assert (facts.points, facts.precisions, facts.gpu) == (2, ("bf16",), "h200-sxm-141gb")
+
+
+def test_the_power_limit_is_known_although_the_last_point_failed(tmp_path: Path) -> None:
+    capped, failed = H200 | {"power_limit_w": 500.0}, H200 | {"power_limit_w": None, "status": "oom"}
+    points = [a_measurement(**capped), a_measurement(**failed, probe_id="verify/large", kind="verify")]
+
+    facts = summarise(open_record(write_record(tmp_path / "r.jsonl", *points))).facts
+
+    assert facts.power_limit_w == 500.0
+    assert measured_rates(points).power_limit_w == 500.0
 
 
 @pytest.mark.parametrize("change", [{"points": "2"}, {"date": 3}, {"precisions": "bf16"}, {"more": 1}])
