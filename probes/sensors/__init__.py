@@ -26,6 +26,8 @@ class OpenedSensor:
     """A remedy."""
     processes: int | None = None
     """Compute processes on the device when the sensor was opened, before this process has a context there."""
+    busy_ratio: float | None = None
+    """Share of time in which the device worked then; None if it does not say, or was not asked."""
 
     @property
     def meters(self) -> bool:
@@ -33,14 +35,21 @@ class OpenedSensor:
         return self.sensor is not None and not {"energy", "power"} <= set(self.sensor.missing)
 
 
-def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
-    """Open a device's sensor: NVML by UUID for a GPU, RAPL for a CPU. Never raises, since no sensor is a result too."""
+def open_sensor(device_kind: str, uuid: str | None, *, before_use: bool = True) -> OpenedSensor:
+    """Open a device's sensor: NVML by UUID for a GPU, RAPL for a CPU. Never raises, since no sensor is a result too.
+
+    Args:
+        device_kind: `cuda` or `cpu`.
+        uuid: UUID of a GPU.
+        before_use: whether this process has not used the device yet, so that whatever keeps it busy is someone else's.
+    """
     try:
         if device_kind == "cuda":
             if uuid is None:
                 return OpenedSensor(sensor=None, reason="this version of torch does not report the GPU's UUID")
             sensor = NvmlSensor(uuid)
-            opened = OpenedSensor(sensor=sensor, reason=None, processes=sensor.processes())
+            busy_ratio = sensor.busy_ratio() if before_use else None
+            opened = OpenedSensor(sensor=sensor, reason=None, processes=sensor.processes(), busy_ratio=busy_ratio)
             return opened if opened.meters else replace(opened, reason=sensor.missing["energy"])
         return OpenedSensor(sensor=RaplSensor(), reason=None)
     except CannotMeasureError as error:

@@ -21,6 +21,10 @@ ENERGY_FIELD = 83
 POWER_AVERAGE_FIELD = 185
 POWER_INSTANT_FIELD = 186
 MEMORY_TEMPERATURE_FIELD = 82
+QUIET_RATIO = 0.05
+"""Largest share of busy time of a GPU that nothing uses."""
+BUSY_AGAIN_S = 1.5
+"""Time after which a busy GPU is read again: longer than NVML's sampling period, which is at most a second."""
 _SCOPE_GPU, _SCOPE_MODULE = 0, 1
 _PREFIXES = ("GPU-", "MIG-")
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -173,9 +177,25 @@ class NvmlSensor:
         """See `Sensor.processes`."""
         return _others(self._running())
 
+    def busy_ratio(self) -> float | None:
+        """Return the share of the last moments in which the device ran a kernel or drew; None if it does not say.
+
+        Some drivers report a busy device right after it was woken up, so a high share is read again a little later.
+        """
+        first = self._busy_ratio()
+        if first is None or first <= QUIET_RATIO:
+            return first
+        time.sleep(BUSY_AGAIN_S)
+        again = self._busy_ratio()
+        return first if again is None else min(first, again)
+
     def close(self) -> None:
         """See `Sensor.close`."""
         self._ask(self._nvml.nvmlShutdown)
+
+    def _busy_ratio(self) -> float | None:
+        rates = asked(self._nvml, "nvmlDeviceGetUtilizationRates", self._handle)
+        return None if rates is None else float(rates.gpu) / 100.0
 
     def _look_for_power(self, missing: dict[str, str]) -> None:
         """Determine what the device reports and for which scope; name what it does not report."""

@@ -193,7 +193,7 @@ def _precisions(device: Any, label: str) -> list[DoctorFinding]:
 def _energy(device: Any, label: str) -> list[DoctorFinding]:
     from probes.sensors import open_sensor
 
-    opened = open_sensor(device.kind, device.uuid)
+    opened = open_sensor(device.kind, device.uuid, before_use=False)
     if opened.sensor is None:
         reason = opened.reason or "no sensor"
         return [DoctorFinding(topic="energy", device=label, what="energy", ok=False, detail=reason, fix=opened.hint)]

@@ -34,7 +34,7 @@ from probes.session.rules import rules_for
 from probes.session.slices import TimeSlices, with_remaining_s
 from probes.session.slow import too_slow
 from probes.session.support import support_figures, support_point
-from probes.timing.device_gate import DeviceGate
+from probes.timing.device_gate import DeviceGate, in_use
 from probes.timing.quiet import Gate, LoadGate
 from probes.timing.team_gate import TeamGate, TeamLoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan
@@ -77,6 +77,7 @@ class Session:
         self._set_threads()
         opened = opened or open_sensor(self.device.kind, self.device.uuid)
         self.sensor = opened.sensor
+        self._busy_ratio = max(team.gather(opened.busy_ratio or 0.0))
         self.plan = ProbePlan(
             device=self.device,
             suite=options.suite,
@@ -153,9 +154,8 @@ class Session:
         left_out: list[PointGroup] = []
         try:
             self.listener.began(str(self.ledger.path), self.device.name)
-            if others := getattr(self.bench.gate, "others", 0):
-                who = "another process uses" if others == 1 else f"{others} other processes use"
-                self.listener.noted(f"{who} the GPU; nothing measured now can be trusted")
+            if (note := in_use(getattr(self.bench.gate, "others", 0), self._busy_ratio)) is not None:
+                self.listener.noted(note)
             self._read_bare_idle()
             self._choose_device()
             self.check_recipes()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from probes.sensors.nvml import QUIET_RATIO
 from probes.timing.quiet import WINDOW_S, CpuReading, Gate, other_load_ratio, read_cpu
 
 LAUNCH_BOUND_KINDS = ("launch", "memory_op", "block", "end_to_end", "parallel_step", "verify")
@@ -18,6 +19,24 @@ CORES_FOR_HELPER = 4
 """From so many cores on, the process that tracks memory disturbs nothing: it keeps one of them busy."""
 _BUSY_HOST_RATIO = 0.99
 """Ratio of a fully busy host; 1 means that another process is on the device."""
+
+
+def in_use(others: int, busy_ratio: float) -> str | None:
+    """Return a note about what else uses a GPU before the probe does; None if nothing is known to.
+
+    Args:
+        others: compute processes that NVML lists.
+        busy_ratio: share of time in which the GPU worked.
+    """
+    if others:
+        who = "another process uses" if others == 1 else f"{others} other processes use"
+        return f"{who} the GPU; nothing measured now can be trusted"
+    if busy_ratio <= QUIET_RATIO:
+        return None
+    return (
+        f"the GPU was {busy_ratio:.0%} busy before the probe used it, although no compute process is listed: a desktop "
+        "draws on it, or a process of another container or of Windows uses it"
+    )
 
 
 class DeviceGate:

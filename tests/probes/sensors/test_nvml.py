@@ -215,6 +215,29 @@ def test_where_our_entry_is_hidden_our_memory_is_what_the_device_s_use_has_grown
     assert opened.state().process_bytes == 530 * MIB
 
 
+@pytest.mark.parametrize(
+    ("percents", "ratio", "waits"),
+    [([3], 0.03, 0), ([62, 60], 0.6, 1), ([100, 0], 0.0, 1), ([62, None], 0.62, 1), ([None], None, 0)],
+)
+def test_a_gpu_that_works_before_we_use_it_is_read_again_since_waking_it_up_may_look_like_work(
+    monkeypatch: pytest.MonkeyPatch, percents: list[int | None], ratio: float | None, waits: int
+) -> None:
+    def rates(_handle: str) -> Any:
+        percent = percents.pop(0)
+        if percent is None:
+            raise not_supported()
+        return SimpleNamespace(gpu=percent)
+
+    waited: list[float] = []
+    monkeypatch.setattr("probes.sensors.nvml.time", SimpleNamespace(sleep=waited.append))
+    nvml = StandIn()
+    nvml.nvmlDeviceGetUtilizationRates = rates  # type: ignore[attr-defined]
+
+    assert sensor(nvml).busy_ratio() == ratio
+    assert len(waited) == waits
+    assert not percents
+
+
 def test_memory_that_the_driver_does_not_tell_is_unknown() -> None:
     assert sensor(StandIn(memory=not_supported())).state().process_bytes is None
 

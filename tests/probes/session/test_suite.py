@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,12 @@ from probes.record.options import Options
 from probes.record.writer import UnderWay
 from probes.sensors import open_sensor
 from probes.session import suite as session_module
+from probes.session.listener import Silence
 from probes.session.suite import DIED, Session
 from probes.workloads.canary import canary_point
 from tests.probes.build import H200, plan, ungated
+from tests.probes.fake_cuda.installed import fake_cuda
+from tests.probes.fake_cuda.nvml import FakeNvml
 from tests.probes.sensors.test_nvml import UUID, StandIn
 
 
@@ -181,3 +185,24 @@ def test_a_device_that_meters_nothing_gets_no_energy_windows_and_each_point_says
     assert (copy.energy.source, copy.energy.reason) == (
         "none", "the device is a MIG slice; the board does not meter slices",
     )  # fmt: skip
+
+
+def test_what_keeps_a_gpu_busy_unlisted_is_noted_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Notes(Silence):
+        def __init__(self) -> None:
+            self.texts: list[str] = []
+
+        def noted(self, text: str) -> None:
+            self.texts.append(text)
+
+    notes, busy = Notes(), SimpleNamespace(gpu=37, memory=12)
+    monkeypatch.setattr(FakeNvml, "nvmlDeviceGetUtilizationRates", lambda *_: busy)
+    options = Options(device="cuda", precisions=("fp32",), path=str(tmp_path / "r.jsonl"), measure=False)
+    with fake_cuda(whole_models=False):
+        session = Session(options, notes)
+        session.run()
+        session.close()
+
+    assert "the GPU was 37% busy before the probe used it" in notes.texts[0]

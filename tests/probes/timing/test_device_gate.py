@@ -8,7 +8,7 @@ import pytest
 
 from probes.ranks.team import ALONE
 from probes.timing import device_gate
-from probes.timing.device_gate import LAUNCH_BOUND_KINDS, DeviceGate
+from probes.timing.device_gate import LAUNCH_BOUND_KINDS, DeviceGate, in_use
 from probes.timing.quiet import CpuReading, Gate
 from probes.timing.team_gate import TeamGate
 
@@ -128,3 +128,10 @@ def test_the_process_that_tracks_memory_is_no_other_load_on_a_host_with_a_core_f
 
     assert load == pytest.approx(0.1 / 4 if accepted else 1.1 / 2)
     assert gate.accepts(load) is accepted
+
+
+def test_what_uses_a_gpu_before_us_is_said_whether_or_not_it_is_listed() -> None:
+    assert in_use(0, 0.04) is None
+    assert "another process uses the GPU" in str(in_use(1, 0.9))
+    assert "2 other processes use the GPU" in str(in_use(2, 0.0))
+    assert "was 37% busy before the probe used it, although no compute process is listed" in str(in_use(0, 0.37))
