@@ -26,8 +26,10 @@ FP8_EAGER_FLOP_PER_S, FP8_COMPILED_FLOP_PER_S, FP8_PRODUCT_FLOP_PER_S = 330e12, 
 FP32_ATTENTION_FLOP_PER_S = 25e12
 """Rate of the memory-efficient kernel, which does not use TF32."""
 STEP_BYTES_PER_S = 4e12
-HOPPER_BF16_FLOP_PER_S, H200_BYTES_PER_S, HOPPER_SM_COUNT = 989e12, 4.8e12, 132
-"""Peaks and processor count from which the rates above are scaled."""
+HOPPER_PEAK_FLOP_PER_S = {"fp32": 67e12, "tf32": 494.5e12, "fp16": 989e12, "bf16": 989e12, "fp8": 1979e12}
+H200_BYTES_PER_S, HOPPER_SM_COUNT = 4.8e12, 132
+"""Peaks and processor count from which the rates above are scaled. GPUs differ in the ratio of these peaks: an RTX 4090
+has more FP32 than Hopper, but a sixth of its BF16."""
 LAYER_S = 1.5e-3
 """Least time of a layer's eager forward and backward pass, which launch about 150 kernels."""
 KERNEL_S = 5e-6
@@ -94,7 +96,7 @@ def _build_s(point: Point) -> float:
 
 def step_s(device: Device, point: Point) -> float:
     """Return the expected time of one step."""
-    compute, memory = _scale(device)
+    compute, memory = _scale(device, point.recipe.precision)
     flop = point.counts.flop_hardware or point.counts.flop_model or 0.0
     if point.kind == "parallel_step":
         flop /= point.communication.world or 1  # the ranks share the work
@@ -125,11 +127,13 @@ def _params(point: Point) -> float:
 
 
 @cache
-def _scale(device: Device) -> tuple[float, float]:
+def _scale(device: Device, precision: str) -> tuple[float, float]:
     """Return a device's arithmetic and traffic relative to Hopper, from its catalogue row or its processor count."""
     gpu = match_device(device.name, device.memory_bytes)
     if gpu is None:
         by_count = (device.sm_count or HOPPER_SM_COUNT) / HOPPER_SM_COUNT
         return by_count, by_count
-    peak = gpu.peak_flop_per_s.get("bf16") or gpu.peak_flop_per_s.get("fp16") or gpu.peak_flop_per_s["fp32"]
-    return peak / HOPPER_BF16_FLOP_PER_S, gpu.memory_bytes_per_s / H200_BYTES_PER_S
+    peaks = gpu.peak_flop_per_s
+    known = [name for name in (precision, "bf16", "fp16", "fp32") if name in peaks and name in HOPPER_PEAK_FLOP_PER_S]
+    compute = peaks[known[0]] / HOPPER_PEAK_FLOP_PER_S[known[0]]
+    return compute, gpu.memory_bytes_per_s / H200_BYTES_PER_S

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import UsageError
+from planner.hardware.catalogue import load_gpus
 from planner.records.measurement import KINDS
 from probes.models.shapes import LLAMA_8B, LLAMA_70B, LLAMA_70B_TP8, LLAMA_405B_TP8, QWEN3_30B_EP8
 from probes.record.options import BUDGETS_S, SUITES
@@ -193,6 +194,22 @@ def test_a_gpu_that_no_row_describes_is_expected_to_be_as_fast_as_it_has_process
     known, small = (plan(replace(H200, name=name, sm_count=count)) for name, count in (("H200", 132), ("Other", 33)))
 
     assert step_s(small.device, point) == pytest.approx(4.0 * step_s(known.device, point), rel=0.05)
+
+
+@pytest.mark.parametrize(("precision", "peak"), [("fp32", "fp32"), ("tf32", "tf32"), ("bf16-autocast", "bf16")])
+def test_each_precision_is_expected_at_the_peak_that_the_gpu_has_for_it(precision: str, peak: str) -> None:
+    gpu = load_gpus()["rtx-4090"]  # more FP32 than an H200, and a sixth of its BF16
+    rtx = replace(H200, name="NVIDIA GeForce RTX 4090", memory_bytes=gpu.memory_bytes, capability=(8, 9), sm_count=128)
+    h200 = load_gpus()["h200-sxm-141gb"]
+    (point,) = (
+        point
+        for point in points(choose(["gemm"], 1)[-1], "cuda", "default")
+        if point.probe_id == f"gemm/8192x8192x8192/forward/{precision}"
+    )
+
+    ratio = step_s(rtx, point) / step_s(H200, point)
+
+    assert ratio == pytest.approx(h200.peak_flop_per_s[peak] / gpu.peak_flop_per_s[peak], rel=0.15)
 
 
 @pytest.mark.parametrize("suite", ["quick", "default"])
