@@ -290,7 +290,8 @@ def remove_record(record: RecordSummary) -> None:
         record.path.unlink()
         for suffix in (".trace.jsonl", ".trace.jsonl.gz", PARTS_SUFFIX):
             record.path.with_name(record.name + suffix).unlink(missing_ok=True)
-        record.path.with_name(record.path.name + ".underway").unlink(missing_ok=True)
+        for suffix in (".underway", ".lock"):  # left by a process that was killed; the second names its host
+            record.path.with_name(record.path.name + suffix).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"cannot remove `{record.path}`: {error.strerror}", hint="check its permissions") from error
 

@@ -58,7 +58,12 @@ _Size = Annotated[
         "--size", help="Size of the built-in models: small or large. Default: large on a GPU.", metavar="SIZE"
     ),
 ]
-_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
+_Index = Annotated[
+    int,
+    typer.Option(
+        "--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi; in CUDA_VISIBLE_DEVICES, if set.", metavar="N"
+    ),
+]
 _Budget = Annotated[
     str | None, typer.Option("--budget", help="Time limit. Default: 10m on a GPU, 3m on a CPU.", metavar="TIME")
 ]

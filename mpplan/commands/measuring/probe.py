@@ -41,7 +41,12 @@ _Precision = Annotated[
 _Workload = Annotated[
     str | None, typer.Option("--workload", help="Only these workloads, for example gemm,block.", metavar="LIST")
 ]
-_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
+_Index = Annotated[
+    int,
+    typer.Option(
+        "--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi; in CUDA_VISIBLE_DEVICES, if set.", metavar="N"
+    ),
+]
 _Budget = Annotated[
     str | None, typer.Option("--budget", help="Time limit, for example 5m. Default: the suite's.", metavar="TIME")
 ]

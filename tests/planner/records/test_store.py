@@ -284,11 +284,11 @@ def test_an_empty_name_is_of_no_record_even_of_the_only_one(tmp_path: Path, name
             records.find_record(name, records.list_records(tmp_path), prefix=prefix)
 
 
-def test_removing_a_record_removes_its_traces_and_nothing_else(tmp_path: Path) -> None:
+def test_removing_a_record_removes_what_lies_beside_it_and_nothing_else(tmp_path: Path) -> None:
     write_record(tmp_path / "one.jsonl", *h200(1))
     write_record(tmp_path / "two.jsonl", *h200(2))
     write_record(tmp_path / "on.jsonl", *h200(2))
-    for trace in ("one.trace.jsonl", "on.trace.jsonl"):
+    for trace in ("one.trace.jsonl", "on.trace.jsonl", "one.jsonl.underway", "one.jsonl.lock"):
         (tmp_path / trace).write_text("{}\n", encoding="utf-8")
 
     records.remove_record(records.find_record("one", records.list_records(tmp_path)))
