@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import CannotMeasureError, UsageError
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 """The GPUs that a process can see, which it counts from 0."""
+LIBRARY_BYTES = 2.0**30
+"""Memory left to what does not ask torch for it: libraries, and the context of the process that tracks memory."""
 SALT = "mpplan.probe"
 """Salt for the hash of a UUID, so that the device cannot be looked up elsewhere by it."""
 
@@ -73,6 +77,8 @@ class Device:
                 if runs:
                     torch.ones(1, device=self.torch)
                     torch.cuda.synchronize()
+                    if driver_spills():
+                        _keep_to_free_memory(self.index)
             except RuntimeError as error:
                 raise self._unusable(error) from error
         return self
@@ -97,6 +103,23 @@ class Device:
     def clock(self) -> Clock:
         """The clock that times work on it."""
         return CudaClock() if self.kind == "cuda" else CpuClock()
+
+
+def driver_spills() -> bool:
+    """Return whether the GPU's driver is that of Windows, below WSL too.
+
+    It gives a process the host's memory instead of an error when the GPU is full, whatever its setting
+    (https://github.com/microsoft/WSL/issues/11050); a step that does not fit would be timed at the speed of PCIe.
+    """
+    return sys.platform == "win32" or "microsoft" in platform.release().lower()
+
+
+def _keep_to_free_memory(index: int) -> None:
+    """Let torch run out of memory where the GPU does."""
+    import torch
+
+    free_bytes, total_bytes = torch.cuda.mem_get_info(index)
+    torch.cuda.set_per_process_memory_fraction(max(free_bytes - LIBRARY_BYTES, 0.0) / total_bytes, index)
 
 
 def open_device(kind: str | None, index: int = 0) -> Device:
@@ -197,8 +220,6 @@ _HELP = {
 
 def cpu_name() -> str:
     """Return the processor's name as the operating system reports it."""
-    import platform
-
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:

@@ -176,3 +176,25 @@ def test_a_gpu_that_others_hold_entirely_cannot_be_measured_and_says_so(
     )
     assert "nvidia-smi" in str(caught.value.hint)
     assert CPU.as_current() is CPU
+
+
+@pytest.mark.parametrize(
+    ("release", "limits"),
+    [("6.8.0-generic", []), ("5.15.146.1-microsoft-standard-WSL2", [(14 / 16, 0)])],
+)
+def test_where_the_driver_of_windows_would_spill_torch_keeps_to_the_memory_of_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, release: str, limits: list[tuple[float, int]]
+) -> None:
+    torch = pytest.importorskip("torch")
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    applied: list[tuple[float, int]] = []
+    monkeypatch.setattr("probes.device.device.platform.release", lambda: release)
+    with fake_cuda(whole_models=False):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _index: (15 * 2**30, 16 * 2**30))
+        monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *given: applied.append(given))
+        open_device("cuda").as_current(runs=False)
+        assert applied == []
+        open_device("cuda").as_current()
+
+    assert applied == limits
