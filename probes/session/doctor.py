@@ -167,7 +167,7 @@ def _precisions(device: Any, label: str) -> list[DoctorFinding]:
     from probes.precisions import RECIPES
     from probes.precisions.support import check_support
 
-    findings = []
+    findings: list[DoctorFinding] = []
     for recipe in RECIPES:
         try:
             support = check_support(recipe, device)
