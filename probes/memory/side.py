@@ -6,8 +6,11 @@ keeps one thread busy. Its fake tensors belong to the GPU, so it holds a context
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,6 +30,8 @@ from probes.workloads.end_to_end import build_model_trial
 RESULT_LIMIT_S = 60.0
 """Longest wait for one result, in seconds; the largest model takes about 12 s (estimated for 28 layers in FP8)."""
 END_LIMIT_S = 5.0
+PR_SET_PDEATHSIG = 1
+"""Option of `prctl` (linux/prctl.h): the signal that a process gets when its parent ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +176,26 @@ def track_case(case: TrackedCase, device: Device, seed: int) -> Tracked:
     return track(partial(build_model_trial, case.model, case.recipe_id, seed, device), device)
 
 
+def end_with_parent() -> None:
+    """Have the system end this process together with the one that started it, even if that one is killed.
+
+    The next process of the run would otherwise take this one, with its context, for someone else on the GPU, and call
+    everything contended.
+    """
+    parent = multiprocessing.parent_process()
+    if sys.platform != "linux" or parent is None:
+        return
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if not parent.is_alive():  # it ended before the system was told
+        os._exit(1)
+
+
 def serve(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
     """Track cases and send each result, or the reason why there is none, as soon as it is known."""
     import torch
 
+    end_with_parent()
     torch.set_num_threads(1)
     with suppress(BrokenPipeError, KeyboardInterrupt):  # the measuring process is gone, or is being ended
         for case in cases:

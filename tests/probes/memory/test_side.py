@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing import Pipe
@@ -16,8 +19,12 @@ from probes.memory.side import InlineTracker, SideTracker, TrackedCase, Tracking
 from probes.models.cases import ModelCase
 from tests.probes.build import CPU, H200
 
+ROOT = Path(__file__).parents[3]
 TINY_CASE = TrackedCase(
     model=ModelCase(family="llama", size="tiny", layers=1, batch=1, seq_len=64), recipe_id="bf16-autocast"
+)
+LARGE_CASE = TrackedCase(
+    model=ModelCase(family="llama", size="llama-3.2-3b", layers=28, batch=1, seq_len=4096), recipe_id="fp8"
 )
 UNKNOWN = TrackedCase(model=ModelCase(family="llama", size="nobody's", layers=1, batch=1, seq_len=64), recipe_id="fp32")
 
@@ -63,6 +70,43 @@ def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
     tracker._process.join()
     assert tracker.processes() == 0
     tracker.close()
+
+
+MEASURING = """
+import sys
+from probes.memory.side import SideTracker, TrackedCase
+from tests.probes.memory.test_side import CPU, LARGE_CASE, TINY_CASE
+
+if __name__ == "__main__":
+    tracker = SideTracker(CPU, 0, limit_s=600.0)
+    tracker.start([TINY_CASE, LARGE_CASE])
+    tracker.result(TINY_CASE)
+    print(tracker._process.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the signal is Linux's")
+def test_a_tracker_ends_at_once_with_the_process_that_measures_even_if_that_is_killed() -> None:
+    words = [sys.executable, "-c", MEASURING]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True) as measuring:
+        assert measuring.stdout is not None
+        pid = int(measuring.stdout.readline())
+        assert is_running(pid)
+        measuring.kill()
+        measuring.wait()
+        end = time.monotonic() + 2.0
+        while is_running(pid) and time.monotonic() < end:
+            time.sleep(0.05)
+
+    assert not is_running(pid)
 
 
 def test_a_result_is_waited_for_no_longer_than_the_limit() -> None:
