@@ -182,13 +182,9 @@ def end_with_parent() -> None:
     The next process of the run would otherwise take this one, with its context, for someone else on the GPU, and call
     everything contended.
     """
-    parent = multiprocessing.parent_process()
-    if sys.platform != "linux" or parent is None:
-        return
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if not parent.is_alive():  # it ended before the system was told
-        os._exit(1)
+    if sys.platform == "linux" and multiprocessing.parent_process() is not None:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def serve(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
