@@ -288,11 +288,6 @@ def keyed(rows: Iterable[Row], build: Callable[[Row], T], key: str = "id") -> di
     return by_key
 
 
-def no_aliases() -> Mapping[str, str]:
-    """No aliases: for catalogues whose other names are all in the `aliases` column."""
-    return {}
-
-
 class Catalogue(Generic[T]):
     """The contents of one data file, by id and by name; the file is read, and a value built, on first access.
 
@@ -307,7 +302,7 @@ class Catalogue(Generic[T]):
         *,
         what: str = "row",
         listing: str = "",
-        aliases: Callable[[], Mapping[str, str]] = no_aliases,
+        aliases: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Declare a catalogue; nothing is read yet.
 
@@ -324,15 +319,10 @@ class Catalogue(Generic[T]):
         self._listing = listing
         self._aliases = aliases
         self._built: dict[str, T] = {}
-        """The values that were asked for, by id."""
 
     @cached_property
-    def _rows(self) -> list[Row]:
-        return read_rows(self._path)
-
-    @cached_property
-    def _row_by_id(self) -> dict[str, Row]:
-        return keyed(self._rows, lambda row: row)
+    def _rows(self) -> dict[str, Row]:
+        return keyed(read_rows(self._path), lambda row: row)
 
     @cached_property
     def by_id(self) -> dict[str, T]:
@@ -341,32 +331,27 @@ class Catalogue(Generic[T]):
         Raises:
             InputFileError: a row is wrong.
         """
-        return {id_: self._value(id_) for id_ in self._row_by_id}
+        return {id_: self._value(id_) for id_ in self._rows}
 
     def _value(self, id_: str) -> T:
         if id_ not in self._built:
-            self._built[id_] = self._build(self._row_by_id[id_])
+            self._built[id_] = self._build(self._rows[id_])
         return self._built[id_]
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """Every name as written, with the id to which it refers."""
-        in_file = {
-            name: row.text("id") for row in self._rows if "aliases" in row.cells for name in row.words("aliases")
-        }
-        return {**self._aliases(), **in_file, **{name: name for name in self._row_by_id}}
+        rows = [(id_, row) for id_, row in self._rows.items() if "aliases" in row.cells]
+        in_file = {name: id_ for id_, row in rows for name in row.words("aliases")}
+        return {**self._aliases(), **in_file, **{name: name for name in self._rows}}
 
     @cached_property
     def _by_compact_name(self) -> dict[str, str]:
         return {compact(name): id_ for name, id_ in self._names.items()}
 
     def get(self, name: str) -> T | None:
-        """The value for an id or another name; None if no row has it.
-
-        Raises:
-            InputFileError: the row is wrong.
-        """
-        if name in self._row_by_id:  # avoids reading the other names
+        """The value for an id or another name; None if no row has it."""
+        if name in self._rows:  # avoids reading the other names
             return self._value(name)
         id_ = self._by_compact_name.get(compact(name))
         return None if id_ is None else self._value(id_)
@@ -380,7 +365,7 @@ class Catalogue(Generic[T]):
         value = self.get(name)
         if value is None:
             similar = dict.fromkeys(self._names[near] for near in near_names(name, self._names, limit=9))
-            raise _unknown(self._what, name, list(similar)[:3], self._listing or ", ".join(self._row_by_id))
+            raise _unknown(self._what, name, list(similar)[:3], self._listing or ", ".join(self._rows))
         return value
 
 

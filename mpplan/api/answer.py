@@ -115,6 +115,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), detailed: bool =
 
 def _planned(ask: Ask, known: Known, command: tuple[str, ...], detailed: bool) -> Result:
     """Price and plan a question, and add notices about everything that was measured, learned or chosen for it."""
+    from mpplan.api.auto import chosen
     from mpplan.api.planned import planned
     from planner.safety.answered import with_safety
 
@@ -128,10 +129,7 @@ def _planned(ask: Ask, known: Known, command: tuple[str, ...], detailed: bool) -
         detailed=detailed,
     )
     answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_network_warnings(known, answer)))
-    if known.chosen:
-        from mpplan.api.auto import chosen
-
-        answer = chosen(answer, known.chosen)
+    answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
     return Result(answer=_with_calibration(answer, question, known.calibration), damage=known.damage if records else ())
 
