@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -61,18 +62,30 @@ SHIPPED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "cell", "read"), SHIPPED, ids=[name for name, *_ in SHIPPED])
-def test_a_damaged_shipped_file_is_refused_with_file_line_and_key(tmp_path, monkeypatch, name, key, cell, read):
-    for module in [module for name, module in sys.modules.items() if name.startswith("pricing.")]:
-        if hasattr(module, "DATA"):
-            monkeypatch.setattr(module, "DATA", tmp_path)
+def _pricing_modules() -> list[ModuleType]:
+    return [module for name, module in sys.modules.items() if name.startswith("pricing.")]
+
+
+def _clear_caches() -> None:
+    for module in _pricing_modules():
         for value in vars(module).values():
             getattr(value, "cache_clear", int)()
+
+
+@pytest.mark.parametrize(("name", "key", "cell", "read"), SHIPPED, ids=[name for name, *_ in SHIPPED])
+def test_a_damaged_shipped_file_is_refused_with_file_line_and_key(tmp_path, monkeypatch, name, key, cell, read):
+    for module in _pricing_modules():
+        if hasattr(module, "DATA"):
+            monkeypatch.setattr(module, "DATA", tmp_path)
+    _clear_caches()
     with (DATA / name).open(encoding="utf-8", newline="") as file:
         header, first, *rest = list(csv.reader(file))
     first[header.index(key)] = cell
     with (tmp_path / name).open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, first, *rest])
 
-    with pytest.raises(InputFileError, match=rf"^{name}:2: {key}: expected "):
-        read()
+    try:
+        with pytest.raises(InputFileError, match=rf"^{name}:2: {key}: expected "):
+            read()
+    finally:
+        _clear_caches()  # what was read of the damaged file would outlive this test
