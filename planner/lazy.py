@@ -10,6 +10,7 @@ many instances; most classes have few instances or none. Type checkers see the s
 from __future__ import annotations
 
 import dataclasses
+from _thread import RLock
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
 from inspect import Parameter, Signature, get_annotations
@@ -81,6 +82,10 @@ OF_INSTANCES = ("__dict__", "__weakref__")
 """Attributes of a class without slots that one with slots must not inherit."""
 
 
+COMPLETING = RLock()
+"""Held while a class is completed."""
+
+
 class _Standard:
     """The class as written, which the standard decorator completes once something needs its fields."""
 
@@ -88,13 +93,21 @@ class _Standard:
         self.slotted: Any = None
         """The class made from it."""
         self._cls, self._options = cls, options
+        self._completed: Any = None
 
     def complete(self) -> Any:
-        """Return the standard dataclass, after moving its fields to the class made from it."""
-        cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(self._cls)
-        for name, value in vars(self.slotted).copy().items():
-            if isinstance(value, _FromStandard):
-                setattr(self.slotted, name, vars(cls)[name])
+        """Return the standard dataclass, after moving its fields to the class made from it.
+
+        The standard decorator must see the class as written, and it changes that class: only one thread may run it.
+        """
+        with COMPLETING:
+            if self._completed is not None:
+                return self._completed
+            cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(self._cls)
+            for name, value in vars(self.slotted).copy().items():
+                if isinstance(value, _FromStandard):
+                    setattr(self.slotted, name, vars(cls)[name])
+            self._completed = cls
         return cls
 
 

@@ -8,7 +8,9 @@ import inspect
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -206,6 +208,25 @@ def test_fields_are_created_when_they_are_first_asked_for() -> None:
     assert [f.name for f in dataclasses.fields(wide)] == ["name", "value", "notes", "secret", "kind", "width"]
     assert vars(wide)["__dataclass_fields__"] is wide.__dataclass_fields__
     assert wide.__match_args__ == row.__match_args__ == ()
+
+
+def test_threads_that_ask_first_at_the_same_time_get_the_same_fields() -> None:
+    interval_s, start = sys.getswitchinterval(), threading.Barrier(8)
+
+    def defaults(decorated: Any) -> list[Any]:
+        start.wait()
+        return [(each.name, each.default, each.default_factory) for each in dataclasses.fields(decorated)]
+
+    sys.setswitchinterval(1e-6)  # threads take turns within one completion
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(50):
+                row, _ = classes(lazy.dataclass)
+                answers = list(pool.map(defaults, [row] * 8))
+                assert [answer for answer in answers if answer != answers[0]] == []
+                assert row(name="a").notes == []
+    finally:
+        sys.setswitchinterval(interval_s)
 
 
 @pytest.mark.parametrize("number", [1, lazy.FEW, lazy.FEW + 1, 3 * lazy.FEW])
