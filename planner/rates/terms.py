@@ -290,11 +290,11 @@ def _factor(draws: Draws, parameters: Parameters, name: str) -> Floats | None:
     """
     known = _factors(draws, parameters)
     if name not in known:
-        known[name] = None
-        shift = _shifts(draws, parameters).get(name)
+        factor, shift = None, _shifts(draws, parameters).get(name)
         if shift is not None and (row := parameters.rows[name]).value > 0:
             share = parameters.families[row.family].bound == "share"
-            known[name] = np.asarray(moved(row.value, shift, share=share) / row.value)
+            factor = np.asarray(moved(row.value, shift, share=share) / row.value)
+        known[name] = factor  # only once it is computed: another thread may look
     return known[name]
 
 
