@@ -6,6 +6,7 @@ Writes `planner/catalog/parameters.csv`, `planner/catalog/posterior.csv` and `be
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import sys
@@ -78,8 +79,10 @@ def _entry(entry: Learned) -> dict[str, Any]:
 
 def main() -> None:
     """Calibrate, then write the files."""
-    shipped = shipped_parameters()
-    if sys.argv[1:] == ["--judge"]:
+    command = argparse.ArgumentParser(prog="python -m tools.calibrate", description="Fit the shipped parameters.")
+    command.add_argument("--judge", action="store_true", help="only compute the errors of held-out lineages again")
+    shipped, only_judges = shipped_parameters(), command.parse_args().judge
+    if only_judges:
         write_report(judge(read_corpus(shipped), shipped), json.loads(REPORT.read_text(encoding="utf-8"))["date"])
         return
     result = fit(read_corpus(shipped), shipped, lambda line: sys.stdout.write(line + "\n"))
