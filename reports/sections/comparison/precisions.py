@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from reports.charts import Bar, linear_ticks, scale_top
 from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc, Facts, memory_range
 from reports.document.units import column_unit
+from reports.sections.comparison.apart import apart_notes
 from reports.sections.comparison.layout import global_batch, layout_text
 from reports.sections.comparison.risky import marked, risk_notes
 from reports.text.language import Words
@@ -136,14 +137,15 @@ COMPARED = ("bf16", "fp8", "tf32")
 def short_table(facts: Facts, words: Words) -> Table:
     """Return the requested precision beside those with which people and the headline compare it.
 
-    A note says why a narrow type is slower than BF16, where the cause is its matrix products.
+    Notes say why a narrow type is slower than BF16, if its products are the cause, and why FP16 differs from BF16.
     """
     lead = facts.lead_metric()
     metrics = OVERVIEW if lead in OVERVIEW else (*OVERVIEW, lead)
     shown = (facts.asked, facts.narrowest, *facts.compared(lead), *COMPARED)
     table = comparison_table(facts, "plans", words, metrics=metrics, only=shown)
-    slower = [plan for plan in facts.plans() if plan["precision"] in shown and _loses_in_products(facts, plan)]
-    return replace(table, notes=(*table.notes, *narrow_notes(slower, words)))
+    plans = [plan for plan in facts.plans() if plan["precision"] in shown]
+    slower = [plan for plan in plans if _loses_in_products(facts, plan)]
+    return replace(table, notes=(*table.notes, *narrow_notes(slower, words), *apart_notes(facts, plans, words)))
 
 
 def _loses_in_products(facts: Facts, plan: Doc) -> bool:
@@ -281,7 +283,7 @@ def runs_table(facts: Facts, words: Words) -> Table:
             *(Column(head=head, numeric=True) for head in heads),
         ),
         rows=tuple(rows),
-        notes=narrow_notes(plans, words),
+        notes=(*narrow_notes(plans, words), *apart_notes(facts, plans, words)),
     )
 
 

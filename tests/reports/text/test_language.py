@@ -44,7 +44,7 @@ MAY_STAY = {
     "tree.indent",
 }  # fmt: skip
 NAMES = re.compile(
-    r"\b(CPU|SCI|FLOP|FP8|BF16|FP16|TF32|FP32|MXFP8|NVFP4|GPUs?|MFU|HFU|PUE|HFU|JSON|CSV|PDF|DP|TP|PP|CP|EP|VP|ZeRO|FSDP|LoRA|QLoRA|DoRA|QDoRA|DPO|"
+    r"\b(CPU|DeepEP|SCI|FLOP|FP8|BF16|FP16|TF32|FP32|MXFP8|NVFP4|GPUs?|MFU|HFU|PUE|HFU|JSON|CSV|PDF|DP|TP|PP|CP|EP|VP|ZeRO|FSDP|LoRA|QLoRA|DoRA|QDoRA|DPO|"
     r"CUDA|CO₂e|mpplan|claims|price|first|second|all|dropout|logits|q|k|v|PCIe|GiB|TFLOP|nat|numerics|gpus|NaN|BERT-Large|ResNet|LSTM|SGD|Adam|GPT|PyTorch|Transformer|Goodput|estimate|FILE|s)\b|--[\w-]+|\{\w*\}"
 )
 

@@ -1,0 +1,64 @@
+"""Why FP16 and BF16 differ: named when their steps do, with the reason that the document gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.comparison.apart import apart_notes
+from reports.text.language import words_for
+from tests.reports import sample
+
+WORDS = words_for("en")
+
+
+def notes_of(fp16: dict[str, Any], layout: dict[str, Any] | None = None, assumption: str = "") -> tuple[str, ...]:
+    """The notes when items of FP16's step, and perhaps its layout, differ from BF16's."""
+    document = sample.document()
+    plans = {plan["precision"]: plan for plan in document["plans"]}
+    bf16 = plans["bf16"]
+    step = bf16["step_s"] | fp16
+    step["total"] = sum(size for name, size in step.items() if name != "total")
+    plans["fp16"] |= {"step_s": step, "layout": bf16["layout"] | (layout or {}), "fits": True}
+    if assumption:
+        document["assumptions"].append(
+            {"id": "dispatcher", "text": "", "text_message": {"key": assumption, "values": {}}, "change_with": None}
+        )
+    facts = Facts(checked(document))
+    return apart_notes(facts, facts.plans(), WORDS)
+
+
+def bf16_step(item: str) -> float:
+    return float(next(plan for plan in sample.document()["plans"] if plan["precision"] == "bf16")["step_s"][item])
+
+
+def test_equal_steps_need_no_reason():
+    assert notes_of({}) == ()
+
+
+def test_the_item_that_differs_is_named_with_both_times_and_the_recipes():
+    total = bf16_step("total")
+    (note,) = notes_of({"dp_comm": bf16_step("dp_comm") + 0.5 * total})
+    assert "data parallel communication" in note
+    assert "recipes, fp16 and bf16" in note
+
+
+def test_an_item_that_no_recipe_decides_is_named_alone():
+    (note,) = notes_of({"pp_comm": bf16_step("pp_comm") + 0.5 * bf16_step("total")})
+    assert "pipeline communication" in note
+    assert "recipes" not in note
+
+
+def test_other_layouts_are_named_in_place_of_an_item():
+    (note,) = notes_of({"matmul": bf16_step("matmul") + 0.5 * bf16_step("total")}, layout={"vp": 3})
+    assert "best layouts differ" in note
+    assert "VP3" in note
+
+
+def test_experts_that_only_bf16_reaches_cheaply_are_the_reason():
+    slower = {"ep_comm": 0.5 * bf16_step("total")}
+    (note,) = notes_of(slower, assumption="assumption.sent_once")
+    assert "DeepEP" in note
+    (other,) = notes_of(slower, assumption="assumption.sent_to_each")
+    assert "DeepEP" not in other
