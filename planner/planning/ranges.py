@@ -12,15 +12,16 @@ from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
+from planner.parallelism.layout import Layout
 from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation
 from planner.performance.memory import memory_range_gib, shortfall_gib, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.performance.run import RunEnergy
 from planner.planning.case import Case
-from planner.planning.choice import Choice, expected_s_per_sequence
+from planner.planning.choice import SIMPLER, Choice, complexity, expected_s_per_sequence
 from planner.planning.footprint import booked, metered_mid
-from planner.planning.risk import risk_of
+from planner.planning.risk import RISK_DRAWS, risk_of
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
@@ -31,6 +32,10 @@ SHOWN_DIGITS = 4
 """Decimals of the figures in the reason why a layout lost; each document has dozens of them."""
 AS_FAST_RATIO = 0.0005
 """A layout that is slower by less than this fraction is as fast at the digits that are shown."""
+SLOWER = 3
+"""Slower layouts that are shown beside the winner."""
+TRIED = 12
+"""Ways of splitting that are looked at for these."""
 
 DRAWS = 1001
 """Odd, so that one draw, the last, has every input at its mid."""
@@ -135,6 +140,8 @@ def _no_split(case: Case) -> Message:
 def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
     """Return layouts that lost: the fastest if a simpler one won, one faster at mid, three slower ones, one too big.
 
+    The slower ones are split in different ways, and at most one of them runs out of memory too often.
+
     Args:
         case: the question on one kind of GPU.
         choice: the winner and the other layouts.
@@ -151,7 +158,7 @@ def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
     best = [] if choice.fastest is None else [choice.fastest]
     others = [int(i) for i in order[fits] if i not in (choice.best, choice.fastest)]
     faster = [i for i in others if scores.wall_s[i] < best_s][:1]
-    slower = [i for i in others if scores.wall_s[i] >= best_s][:3]
+    slower = _slower(case, choice, [i for i in others if scores.wall_s[i] >= best_s], best_s)
     too_big = [int(i) for i in order[~fits] if np.isfinite(scores.wall_s[i])][:1]  # layouts far too big are not timed
     return tuple(
         LostLayout(
@@ -164,6 +171,27 @@ def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
     )
 
 
+def _slower(case: Case, choice: Choice, order: list[int], best_s: float) -> list[int]:
+    """Return up to `SLOWER` of the slower layouts, each split in another way, of which one at most is too risky.
+
+    The risk counts up to the lead for which a simpler layout would have won; others lost by their time. Of the risky
+    ones the simplest is returned, because users ask why it was not chosen.
+    """
+    splits: dict[Layout, int] = {}
+    for i in order:
+        splits.setdefault(replace(choice.layouts.at(i), vp=1, micro_batch=1, grad_accum=1), i)
+        if len(splits) == TRIED:
+            break
+    tried = list(splits.values())
+    close = [i for i in tried if choice.scores.wall_s[i] < SIMPLER * best_s]
+    case.memory_ahead(choice.layouts.take(np.array(close, dtype=np.intp)), RISK_DRAWS)
+    risky = [i for i in close if risk_of(case, choice.layouts.only(i)) > case.memory_risk]
+    steps = complexity(choice.layouts.take(np.array(risky, dtype=np.intp)), case.recipe).tolist() if risky else []
+    shown = [i for _, i in sorted(zip(steps, risky, strict=True), key=lambda pair: pair[0])[:1]]
+    shown += [i for i in tried if i not in risky][: SLOWER - len(shown)]
+    return sorted(shown, key=lambda i: float(choice.scores.wall_s[i]))
+
+
 def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float) -> Message:
     """Explain why a layout lost: less simple, too big, too risky, another batch, or slower at mid or over the draws."""
     if index == choice.fastest:
@@ -173,12 +201,12 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
     if over > 0:
         return Message.of("why.too_big", over_gib=round(over / GIB, SHOWN_DIGITS))
     slower_ratio = float(choice.scores.wall_s[index]) / best_s - 1
+    if slower_ratio < SIMPLER - 1.0:
+        risk = risk_of(case, choice.layouts.only(index))
+        if risk > case.memory_risk:
+            return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
     if slower_ratio >= AS_FAST_RATIO:
         return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
-    at = choice.layouts.only(index)
-    risk = risk_of(case, at)
-    if risk > case.memory_risk:
-        return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
     if slower_ratio >= 0:
         return Message.of("why.as_fast")
     on_average = Message.of("why.slower_on_average", faster_ratio=round(-slower_ratio, SHOWN_DIGITS))

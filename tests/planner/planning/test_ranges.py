@@ -196,6 +196,17 @@ def test_the_runners_up_are_slower_and_one_that_is_too_big_says_by_how_much():
     assert all(lost.memory_gib > plan.memory_capacity_gib for lost in big)
 
 
+def test_a_layout_hardly_slower_that_is_too_risky_says_so_and_leaves_room_for_safe_ones():
+    plan = ranged(case_of(model="llama-3-8b", tokens="1T"), gpus=8).plan
+    keys = [lost.why.key for lost in plan.lost_layouts]
+    sharded = next(lost for lost in plan.lost_layouts if (lost.layout.dp, lost.layout.zero) == (8, 3))
+
+    # the first is faster; of the slower ones, plain FSDP is the simplest of those that are too risky
+    assert keys == ["why.too_risky", "why.too_risky", "why.slower", "why.slower", "why.too_big"]
+    assert (sharded.why.key, sharded.layout.tp) == ("why.too_risky", 1)
+    assert len({replace(lost.layout, vp=1, micro_batch=1, grad_accum=1) for lost in plan.lost_layouts[1:4]}) == 3
+
+
 def test_a_layout_that_was_too_big_to_be_timed_is_not_shown_as_a_runner_up():
     plan = ranged(case_of(params="1B", precision="fp32", gpu="h200-sxm-141gb"), gpus=32).plan
 
