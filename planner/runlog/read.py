@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from planner.errors import InputFileError
 from planner.runlog.assemble import Chosen, assemble, choose, restarts
-from planner.runlog.collect import Collector
+from planner.runlog.collect import MOST_LINES, Collector, TooLongError
 from planner.runlog.columns import Columns, blocks_of
 from planner.runlog.events import DamagedError, Event
 from planner.runlog.formats import LOG_FORMATS
@@ -40,9 +40,19 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
         name: name of the file, for errors.
 
     Raises:
-        InputFileError: the file is not text, not a known log, or a log of several runs or frameworks. The message says
-            which lines were understood.
+        InputFileError: the file is not text, not a known log, a log of several runs or frameworks, or one of more than
+            `MOST_LINES` lines about steps. The message says which lines were understood.
     """
+    try:
+        return _read(file, name)
+    except TooLongError as error:
+        raise InputFileError(
+            f"{name}:{error.args[0]}: expected at most {MOST_LINES:,} lines about steps, found more",
+            hint="pass a part of the log, or a table with a row for every tenth step",
+        ) from None
+
+
+def _read(file: BinaryIO, name: str) -> RunLog:
     texts = log_texts(file, name)
     opening_text = next(texts, "")
     lines = lines_of(chain([opening_text], texts))
