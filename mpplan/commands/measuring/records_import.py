@@ -43,8 +43,8 @@ Steps = Annotated[
     typer.Option(
         "--steps",
         metavar="LOG",
-        help="Log of the steps that ran during the measurement: from Megatron-LM, nanotron, torchtitan or Hugging "
-        "Face's Trainer, or CSV or JSON Lines with `step_time_s` or `timestamp`.",
+        help="Log of the steps that ran during the measurement: any that `mpplan compare` reads, or CSV or JSON Lines "
+        "with `step_time_s` or `timestamp`.",
     ),
 ]
 Gpu = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="The GPU, if no file names it.")]
