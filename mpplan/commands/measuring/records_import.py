@@ -185,5 +185,5 @@ def _points(imported: Imported) -> str:
 
 
 def _range(relative_sd: float | None) -> str:
-    """Return half the width of a 95 % interval, in percent."""
+    """Return half the width of a 95% interval, in percent."""
     return figure(None if relative_sd is None else 196.0 * relative_sd, digits=2)

@@ -68,7 +68,7 @@ def test_a_record_is_shown_point_by_point(run, store) -> None:
     assert "device    NVIDIA H200" in out
     assert "trusted   yes" in out
     line = next(line for line in out.splitlines() if line.startswith("p0"))
-    assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1 %, 2 TFLOP in 4 ms = 500 TFLOP/s
+    assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1%, 2 TFLOP in 4 ms = 500 TFLOP/s
 
 
 def test_a_record_file_is_shown_by_its_path(run, store, tmp_path) -> None:
