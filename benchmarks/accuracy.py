@@ -56,7 +56,7 @@ LABELS = {
     "by_group": "Group", "by_precision": "Precision", "by_gpu": "GPU", "by_framework": "Framework", "by_size": "Size",
     "by_year": "GPU's year", "by_stack": "Stack",
 }  # fmt: skip
-_FIGURE = re.compile(r"[-+–0-9][0-9.,]*(e\+?\d+)?( [%x])?( / [0-9.]+ %)?")
+_FIGURE = re.compile(r"[-+–0-9][0-9.,]*(e\+?\d+)?(%| x)?( / [0-9.]+%)?")
 FEWEST = 5
 """Groups with fewer rows are not listed."""
 
@@ -70,7 +70,7 @@ def read(name: str) -> list[dict[str, str]]:
 
 def percent(value: float | None, digits: int = 1) -> str:
     """Return a ratio as a percentage."""
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
+    return "–" if value is None else f"{100 * value:.{digits}f}%"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -210,20 +210,20 @@ def targets(validation: Validation, left: LeftOut) -> str:
         rows.append([what, aim, values[0], values[1] if median is not None else "not fitted", str(fit.n)])
 
     stated = [row for row in of_group(validation, "throughput") if row.run and row.run.tp and row.run.pp]
-    line("throughput with a stated layout, median / 90th percentile", "8 % / 20 %", stated)
-    line("peak memory, median / 90th percentile", "8 % / 20 %", of_group(validation, "memory"))
-    line("run totals, median", "15 %", of_group(validation, "run_total"), second=False)
-    line("energy and power, median", "15 %", of_group(validation, "energy"), second=False)
+    line("throughput with a stated layout, median / 90th percentile", "8% / 20%", stated)
+    line("peak memory, median / 90th percentile", "8% / 20%", of_group(validation, "memory"))
+    line("run totals, median", "15%", of_group(validation, "run_total"), second=False)
+    line("energy and power, median", "15%", of_group(validation, "energy"), second=False)
     pairs = speed_pairs(validation)
     medians = [median_of(abs(p.error_ratio or 0.0) for p in pairs), median_of(left.pair_error(p) for p in pairs)]
-    rows.append(["precision pairs, median of the ratio's error", "8 %", *medians, str(len(pairs))])
+    rows.append(["precision pairs, median of the ratio's error", "8%", *medians, str(len(pairs))])
     coverage = [percent(validation.overall.coverage, 0), percent(left.coverage(validation.runs), 0)]
-    rows.append(["published values inside the 90 % range", "85 to 95 %", *coverage, str(validation.overall.n)])
+    rows.append(["published values inside the 90% range", "85 to 95%", *coverage, str(validation.overall.n)])
     stated_memory = [row for row in validation.runs if row.out_of_memory or row.metric == "peak_mem_gib"]
     verdicts = [row for row in stated_memory if row.prediction]
     wrong = sum(row.misjudged_fit for row in verdicts)
     rows.append(
-        ["wrong verdicts on whether a run fits in memory, by more than 5 %", "0", str(wrong), "–", str(len(verdicts))]
+        ["wrong verdicts on whether a run fits in memory, by more than 5%", "0", str(wrong), "–", str(len(verdicts))]
     )
     return table(("", "target", "fitted", "lineage left out", "rows"), rows)
 
@@ -274,8 +274,8 @@ def peers_table(validation: Validation) -> str:
             what, ours = f"{what} to {pair.to}", pair.error_ratio
         else:
             theirs, ours, published = float(entry["error_ratio"]), first.error_ratio, f"{first.published:.4g}"
-        rows.append([what, entry["quantity"], published, entry["peer"], f"{100 * theirs:+.0f} %",
-                     "–" if ours is None else f"{100 * ours:+.0f} %", entry["how"]])  # fmt: skip
+        rows.append([what, entry["quantity"], published, entry["peer"], f"{100 * theirs:+.0f}%",
+                     "–" if ours is None else f"{100 * ours:+.0f}%", entry["how"]])  # fmt: skip
     headers = ("run", "quantity", "published", "peer", "peer's error", "mpplan's error", "how the peer was run")
     return table(headers, rows)
 
@@ -295,7 +295,7 @@ def reason(row: ScoredRun, reasons: list[dict[str, str]]) -> tuple[str, str]:
 
 
 def misses_table(validation: Validation) -> str:
-    """Return a table of rows that miss by more than 30 %, grouped by configuration and reason."""
+    """Return a table of rows that miss by more than 30%, grouped by configuration and reason."""
     reasons = read("miss_reasons.csv")
     groups: dict[tuple[str, ...], list[ScoredRun]] = defaultdict(list)
     for row in validation.runs:
@@ -308,11 +308,11 @@ def misses_table(validation: Validation) -> str:
         errors = [row.error_ratio or 0.0 for row in members]
         worst = max(errors, key=abs)
         ids = members[0].id if len(members) == 1 else f"{members[0].id} and {len(members) - 1} more"
-        rows.append([ids, f"{model}, {gpu}, {precision}", metric, f"{100 * worst:+.0f} %", kind, text])
+        rows.append([ids, f"{model}, {gpu}, {precision}", metric, f"{100 * worst:+.0f}%", kind, text])
     total = sum(len(members) for members in groups.values())
     share = percent(total / max(1, validation.overall.n))
     headers = ("rows", "run", "metric", "worst error", "kind", "reason")
-    return f"{total} rows ({share}) have an error above 30 %.\n\n" + table(headers, rows)
+    return f"{total} rows ({share}) have an error above 30%.\n\n" + table(headers, rows)
 
 
 def search_text(validation: Validation) -> str:
@@ -325,7 +325,7 @@ def search_text(validation: Validation) -> str:
         f"For {len(results)} distinct questions with a published split (tp, pp, cp, ep), the unconstrained search "
         f"finds a layout that mpplan's own model rates at least as fast as the published one in {percent(fast)} of the "
         f"cases; the published split is among its five best in {percent(top)}. The median gain that it predicts is "
-        f"{100 * (np.median(gains) - 1):.1f} %; {sum(search.layouts for search in results):,} layouts were evaluated."
+        f"{100 * (np.median(gains) - 1):.1f}%; {sum(search.layouts for search in results):,} layouts were evaluated."
     )
 
 

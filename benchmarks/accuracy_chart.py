@@ -1,4 +1,4 @@
-"""Chart of predicted against published speed as SVG: a point per run, a colour per precision, bands of 10 and 30 %."""
+"""Chart of predicted against published speed as SVG: a point per run, a colour per precision, bands of 10 and 30%."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class WholeRun:
 
 
 def _percent(value: float, digits: int = 1) -> str:
-    return f"{100 * value:.{digits}f} %"
+    return f"{100 * value:.{digits}f}%"
 
 
 def votes(entries: Sequence[Entry]) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class Checked:
 
     @property
     def inside(self) -> bool:
-        """Whether the fact is inside the answer's 90 % range; never where the planner refused."""
+        """Whether the fact is inside the answer's 90% range; never where the planner refused."""
         return self.answer is not None and self.answer.low <= self.fact <= self.answer.high
 
     @property
@@ -177,7 +177,7 @@ def _line(entry: Checked, remark: str) -> list[str]:
     if answer is None or entry.error_ratio is None:
         return [*head, "refused", "no", "–", entry.refused or ""]
     span = f"{figure(answer.mid)} ({figure(answer.low)}–{figure(answer.high)})"
-    return [*head, span, "yes" if entry.inside else "no", f"{100 * entry.error_ratio:+.0f} %", remark]
+    return [*head, span, "yes" if entry.inside else "no", f"{100 * entry.error_ratio:+.0f}%", remark]
 
 
 def runs_table(checked: Iterable[Checked], remark: str) -> str:
@@ -193,10 +193,10 @@ def summary(checked: Sequence[Checked]) -> str:
     errors = [entry.error_ratio for entry in checked if entry.error_ratio is not None]
     none = "No question was refused." if not refused else f"{refused} refused, counted as outside."
     return paragraph(
-        f"**{inside} of {len(checked)} facts lie inside the 90 % range** ({percent(inside_ratio(checked), 0)}; target: "
+        f"**{inside} of {len(checked)} facts lie inside the 90% range** ({percent(inside_ratio(checked), 0)}; target: "
         f"{percent(INSIDE_AIM, 0)}). The median error of the central estimate is {percent(median_error(checked), 0)} "
         f"(target: {percent(ERROR_AIM, 0)}); the median of the signed errors is "
-        f"{100 * float(np.median(errors)):+.0f} %. {none}"
+        f"{100 * float(np.median(errors)):+.0f}%. {none}"
     )
 
 

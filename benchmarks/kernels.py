@@ -183,7 +183,7 @@ def attention_line(attention: Attention) -> list[str]:
     large = large_flop_per_s(fit_attention(attention)) / TERA
     return [
         attention.gpu, attention.compute, percent(error(miss[training])), percent(widest), percent(error(lengths)),
-        f"{', '.join(biases)} %", f"{large:.0f} TFLOP/s",
+        f"{', '.join(biases)}%", f"{large:.0f} TFLOP/s",
     ]  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) ->
 
 def percent(ratio: float) -> str:
     """Return a ratio as a percentage."""
-    return f"{100 * ratio:.1f} %"
+    return f"{100 * ratio:.1f}%"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

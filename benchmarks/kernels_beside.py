@@ -64,7 +64,7 @@ plain products.
 
 The fastest kernel represents training stacks, but the shipped surface is a median over stacks, so plans use a
 slightly lower ratio, `grouped_matmul_ratio`. Ratios far above 1 belong to narrow types whose plain products were
-measured with slow kernels. A100 is left out: its only data come from one untuned stack at 7 % of the peak.
+measured with slow kernels. A100 is left out: its only data come from one untuned stack at 7% of the peak.
 
 ## Routing imbalance
 
@@ -82,7 +82,7 @@ implies that with few GPUs, each with many experts, the busiest GPU is less over
 
 def percent(ratio: float) -> str:
     """Return a ratio as a percentage."""
-    return f"{100 * ratio:.1f} %"
+    return f"{100 * ratio:.1f}%"
 
 
 def error(miss: Floats) -> float:

@@ -78,7 +78,7 @@ def error(summary: dict[str, Any]) -> str:
     """Return `median % (largest %) of n`, or a dash."""
     if not summary["n"]:
         return "–"
-    return f"{100 * summary['median_abs_error']:.1f} % (largest {100 * summary['max_abs_error']:.1f}) of {summary['n']}"
+    return f"{100 * summary['median_abs_error']:.1f}% (largest {100 * summary['max_abs_error']:.1f}) of {summary['n']}"
 
 
 def row(name: str, run: dict[str, Any]) -> str:
@@ -108,7 +108,7 @@ def main(repeats: int) -> None:
         errors = [run["all"]["time"]["median_abs_error"] for run in runs if run["all"]["time"]["n"]]
         if errors:
             middle = 100 * statistics.median(errors)
-            sys.stdout.write(f"{name}: median of the runs' median time errors {middle:.1f} %\n")
+            sys.stdout.write(f"{name}: median of the runs' median time errors {middle:.1f}%\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -169,6 +170,40 @@ class Gap:
     def effect(self) -> Message:
         """The effect on the answer, and the remedy."""
         return Message(f"gap.{self.key}.effect", self.values)
+
+
+ROWS = "rows"
+"""Name of the value of a message that lists what it is about."""
+
+
+def distinct_gaps(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Return each gap once, in order; those of several GPUs that differ only in their `rows` become one."""
+    groups: dict[Gap, dict[Gap, None]] = {}
+    for gap in gaps:
+        alike = Gap(key=gap.key, values=tuple((name, "" if name == ROWS else value) for name, value in gap.values))
+        groups.setdefault(alike, {})[gap] = None
+    return tuple(_united(list(group)) for group in groups.values())
+
+
+def _united(group: list[Gap]) -> Gap:
+    """Return one gap with the rows of all gaps of a group, each row once."""
+    if len(group) == 1:
+        return group[0]
+    rows = tuple(dict.fromkeys(row for gap in group for row in _single(dict(gap.values)[ROWS])))
+    return Gap(
+        key=group[0].key, values=tuple((name, rows if name == ROWS else value) for name, value in group[0].values)
+    )
+
+
+def _single(rows: MessageValue) -> Iterator[str | int | float | Message]:
+    """Yield the single rows of a list, whose items may be messages that only hold a list."""
+    if isinstance(rows, tuple):
+        for row in rows:
+            yield from _single(row)
+    elif isinstance(rows, Message) and [name for name, _ in rows.values] == [ROWS]:
+        yield from _single(rows.values[0][1])
+    else:
+        yield rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ def _whole(value: float) -> str:
 
 
 def _change(ratio: float) -> str:
-    """Format a share with its sign, for example `−80 %`."""
-    return f"{ratio:+.0%}".replace("-", "−").replace("%", " %")
+    """Format a share with its sign, for example `−80%`."""
+    return f"{ratio:+.0%}".replace("-", "−")
 
 
 def _row(change: Change) -> str:

@@ -2,7 +2,7 @@
 
 If the table (`tools/kernel_rows.py`, nccl_one_node.csv.gz) is complete, a surface needs no fit, because message and
 group sizes are powers of two. A node of the surface is the median over releases of NCCL and over data types, which
-differ only in their bytes. Two kinds of system are left out: those not measured with 8 GPUs (GB200, GB300: within 4 %
+differ only in their bytes. Two kinds of system are left out: those not measured with 8 GPUs (GB200, GB300: within 4%
 of B200 and B300 on 2 and 4 GPUs), and those without NVLink (the L40S host is faulty: 5 GB/s over 4 GPUs, 1 GB/s over
 8).
 """

@@ -187,12 +187,12 @@ def main(folder: Path) -> None:
     for surface, row in chain(_product_surfaces(folder), _attention_surfaces(folder)):
         index.append(row)
         points += _point_rows(surface, TERA)
-        sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f} %\n")
+        sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f}%\n")
     for collectives in read_collectives(folder):
         surface = collective_surface(collectives, robust_sd(held_out_sizes(collectives)))
         index.append(_collective_row(collectives, surface))
         points += _point_rows(surface, 1e9)
-        sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f} %\n")
+        sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f}%\n")
     with KERNELS.open("w", encoding="utf-8", newline="") as out:
         table = csv.DictWriter(out, list(index[0]), lineterminator="\n")
         table.writeheader()

@@ -2,7 +2,7 @@
 
     python benchmarks/h200/compare_records.py FIRST.jsonl SECOND.jsonl [OUT.json]
 
-Two medians agree if their difference is within the two intervals combined in quadrature, plus 1 % (session
+Two medians agree if their difference is within the two intervals combined in quadrature, plus 1% (session
 repeatability).
 """
 
@@ -63,7 +63,7 @@ def _row(first: Measurement, second: Measurement) -> dict[str, Any]:
 
 
 def _half(first: Measurement) -> float:
-    """Return half the 95 % interval over the median."""
+    """Return half the 95% interval over the median."""
     return 1.96 * (first.time_relative_sd or 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The limits from a hand-written loop, to check the probe's own rates, which should reach at least 95 % of them.
+"""The limits from a hand-written loop, to check the probe's own rates, which should reach at least 95% of them.
 
     python benchmarks/h200/measure_limits.py OUT.json [--device cuda] [--record RECORD.jsonl]
 

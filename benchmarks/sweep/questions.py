@@ -137,7 +137,7 @@ def crossed(observations: Sequence[Observation], shipped: Parameters) -> dict[st
 
 
 def _percent(value: float, digits: int = 0) -> str:
-    return f"{100 * value:.{digits}f} %"
+    return f"{100 * value:.{digits}f}%"
 
 
 def question_rows(sweeps: Iterable[Sweep]) -> list[tuple[str, ...]]:

@@ -82,8 +82,8 @@ def twin_rows(groups: Iterable[Twins]) -> list[tuple[str, ...]]:
         ours = rank_correlation(ours_first, first), rank_correlation(ours_second, second)
         rows.append((
             pairs.question[0], str(pairs.question[1]), str(len(first)), f"{rank_correlation(first, second):.2f}",
-            _both(*ours, ".2f"), _both(lost(second, first), lost(first, second), ".0%").replace("%", " %"),
-            _both(lost(ours_first, first), lost(ours_second, second), ".0%").replace("%", " %"),
+            _both(*ours, ".2f"), _both(lost(second, first), lost(first, second), ".0%"),
+            _both(lost(ours_first, first), lost(ours_second, second), ".0%"),
         ))  # fmt: skip
     return rows
 
@@ -123,4 +123,4 @@ def sentences(sweeps: Sequence[Sweep], groups: Sequence[Twins]) -> str:
         f"{np.mean(by_other):.0%} on average; choosing by the prediction loses {np.mean(by_ours):.0%}. (In the table, "
         f"two figures in a cell are for stage 0 / stage 1.) Without the {slow} of {layouts:,} layouts that ran at less "
         f"than {SLOW} of their predicted speed, {left}."
-    ).replace("%", " %")
+    )

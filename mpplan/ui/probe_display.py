@@ -171,7 +171,7 @@ def finding_text(point: Measurement) -> str:
     if figures.difference_mid is not None:
         parts.append(f"{figures.metric} {figures.difference_mid:+.2g}")
     if figures.skipped_step_ratio is not None:
-        parts.append(f"{100 * figures.skipped_step_ratio:.3g} % of steps skipped")
+        parts.append(f"{100 * figures.skipped_step_ratio:.3g}% of steps skipped")
     if figures.lowered_parameters_ratio is not None:
         parts.append(f"{figures.lowered_parameters_ratio:.0%} of the parameters lowered")
     return f"{', '.join(parts)}{', emulated' if figures.emulated else ''}"
@@ -213,15 +213,15 @@ def verify_text(document: dict[str, Any]) -> str:
     for case in document["cases"]:
         scale, unit = scales[case["metric"]]
         predicted, measured = (figure(case[key], scale) for key in ("predicted", "measured"))
-        error, interval = f"{100 * case['error_ratio']:+.1f} %", case["measured_interval_ratio"]
-        within = "-" if interval is None else f"{100 * interval:.1f} %"
+        error, interval = f"{100 * case['error_ratio']:+.1f}%", case["measured_interval_ratio"]
+        within = "-" if interval is None else f"{100 * interval:.1f}%"
         rows.append((case["name"], case["metric"], unit, predicted, measured, within, error, case["quality"] or "-"))
     lines = [table(("never run before", "metric", "unit", "predicted", "measured", "±", "error", "quality"), rows)]
     for metric, summary in document["summary"].items():
         quiet = document["summary_quiet"][metric]
         if summary["n"]:
             target = document["targets"].get(metric)
-            aim = f", target {100 * target:.0f} %" if target else ""
+            aim = f", target {100 * target:.0f}%" if target else ""
             lines.append(f"{metric}: {_errors(summary)}{aim}\n")
             if 0 < quiet["n"] < summary["n"]:
                 lines.append(f"{metric}, quiet cases only: {_errors(quiet)}\n")
@@ -234,4 +234,4 @@ def verify_text(document: dict[str, Any]) -> str:
 
 def _errors(summary: dict[str, Any]) -> str:
     median, largest = 100 * summary["median_abs_error"], 100 * summary["max_abs_error"]
-    return f"median error {median:.1f} %, largest {largest:.1f} %, {counted(summary['n'], 'case')}"
+    return f"median error {median:.1f}%, largest {largest:.1f}%, {counted(summary['n'], 'case')}"

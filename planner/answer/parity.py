@@ -20,7 +20,7 @@ class MeasuredParity:
     metric: str
     """The metric compared: `loss` (nats) or `accuracy`."""
     difference: Estimate | None
-    """Loss or accuracy of the precision minus the baseline's, with its 90 % interval; None where runs diverged."""
+    """Loss or accuracy of the precision minus the baseline's, with its 90% interval; None where runs diverged."""
     margin: float | None
     """Half the width of the range of differences that count as equal."""
     verdict: str

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from planner.answer.plan import Plan, Unsupported
 from planner.costs.prices import GpuPrice, Ledger, OwnedPrice, SiteFacts
 from planner.errors import Message
-from planner.evidence import Assumption, Estimate, Evidence, Gap
+from planner.evidence import Assumption, Estimate, Evidence, Gap, distinct_gaps
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.planning.around import around
@@ -136,7 +136,7 @@ def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> 
     if question.money.embodied:
         gaps += [Gap.of("embodied", gpu=gpu) for gpu, case in used.items() if case.ledger.embodied is None]
     gaps += site.gaps(billed=any(case.electricity_on for case in used.values()))
-    return tuple(dict.fromkeys(gap for gap in gaps if gap is not None))
+    return distinct_gaps(gap for gap in gaps if gap is not None)
 
 
 def collect_warnings(

@@ -28,8 +28,14 @@ ABSENT = dict.fromkeys(COLUMNS, NAN) | {"late": 0.0}
 """What a column has for a line without a value."""
 FARTHEST_BEHIND = 3
 """Most steps by which the progress bar of a rank is behind that of another."""
+MOST_LINES = 20_000_000
+"""Most lines about steps that are read, so that they take at most some 3 GB of memory (`benchmarks.log_table`)."""
 FARTHEST_LATE = 64
 """Most lines about steps among which a late line looks for its place."""
+
+
+class TooLongError(Exception):
+    """A log has more than `MOST_LINES` lines about steps; its argument is the number of the line."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +56,13 @@ class Gathered:
         return len(self.number)
 
     def add(self, line: int, step: Step, number: int) -> None:
-        """Add a line."""
+        """Add a line.
+
+        Raises:
+            TooLongError: there are `MOST_LINES` already.
+        """
+        if len(self.number) >= MOST_LINES:
+            raise TooLongError(line)
         self.first_line = self.first_line or line
         if step.of is not None and (not self.totals or self.totals[-1][1] != step.of):
             self.totals.append((len(self.number), step.of))
@@ -85,8 +97,14 @@ class Gathered:
         return np.broadcast_to(ABSENT[name], len(self.number)) if column is None else np.frombuffer(column)
 
     def add_rows(self, first_line: int, block: Block) -> None:
-        """Add consecutive rows of a table."""
+        """Add consecutive rows of a table.
+
+        Raises:
+            TooLongError: there would be more than `MOST_LINES`.
+        """
         rows, before = len(block.rows), len(self.number)
+        if before + rows > MOST_LINES:
+            raise TooLongError(first_line + int(block.rows[MOST_LINES - before]))
         self.first_line = self.first_line or first_line + int(block.rows[0])
         number = np.zeros(rows, dtype=np.int64) if block.number is None else block.number
         self.number.frombytes(number.tobytes())

@@ -1,8 +1,9 @@
-"""Rows of a CSV table of steps, read column by column in blocks, since a table may have millions of rows.
+"""Rows of a table of steps, read column by column in blocks, since a table may have millions of rows.
 
 A block is read only if its rows are plain: each on one line, with a number and, where the table has them, a time, and
 with numbers written as most tools write them. Any other block is left to `planner.runlog.formats.table`, which reads
-row by row and names what is damaged; both give the same steps.
+row by row and names what is damaged; both give the same steps. The cells are those of CSV here, and those of JSON Lines
+in `planner.runlog.json_columns`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +26,6 @@ from planner.runlog.moments import EPOCH_S
 from planner.units import MILLI
 
 Floats = npt.NDArray[np.float64]
-Cells = Sequence[str]
 
 NAN = float("nan")
 SPECIAL = ("\x1b", "\r")
@@ -36,7 +37,7 @@ _DATE = len("2026-03-01T00:00:00")
 _LONGEST_STAMP = len("2026-03-01T00:00:00.000000")
 
 
-class _OtherwiseError(Exception):
+class OtherwiseError(Exception):
     """A cell of a block has another form."""
 
 
@@ -56,9 +57,48 @@ class Block:
     """Largest peak memory."""
 
 
+class Cells(Protocol):
+    """Cells of consecutive rows of a table. Every method raises `OtherwiseError` if a cell has another form."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def numbers(self, name: str, *, blank: bool) -> Floats:
+        """Return the numbers of a column as `as_number` reads them, `[row]`; NaN for a blank cell, if there may be."""
+
+    def rates(self, name: str, number: Callable[[str], float | None]) -> Floats:
+        """Return what `number` reads of each cell of a column, `[row]`; NaN for None."""
+
+    def counts(self, name: str) -> Floats:
+        """Return the numbers of a column that counts, without separators between their thousands, `[row]`."""
+
+    def times(self, name: str) -> tuple[Floats, bool]:
+        """Return seconds since 1970, `[row]`, and whether the times have a time zone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names of the columns of a block."""
+
+    names: tuple[str, ...]
+
+    def first(self, names: Sequence[str]) -> str | None:
+        """Return the first of these columns that the table has."""
+        return next((name for name in names if name in self.names), None)
+
+    def only(self, names: Sequence[str]) -> bool:
+        """Return whether the table has one of these columns, so that no other fills its blank cells."""
+        return len({*names} & {*self.names}) == 1
+
+    def rate(self, names: Sequence[str]) -> str | None:
+        """Return the first of these columns, named in lower case, that the table has in any case."""
+        by_small = {name.lower(): name for name in self.names}
+        return next((by_small[name] for name in names if name in by_small), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where a table has the columns that count, and how its cells are separated."""
+    """Where a CSV table has the columns that count, and how its cells are separated."""
 
     names: tuple[str, ...]
     separator: str
@@ -91,72 +131,86 @@ class Columns:
         if any(mark in text for mark in SPECIAL) or max(map(len, rows)) > LONGEST_LINE:
             return None
 
-        def cells_of(name: str) -> Cells | None:
-            if name not in self.names:
-                return None
-            place = self.names.index(name)
-            return [cells[place] for cells in split]
-
+        names = Names(names=self.names)
         try:
-            return _block(cells_of, len(rows), self)
-        except _OtherwiseError:
+            return block_of(names, names.first(NUMBERS), _TextCells(self, split))
+        except OtherwiseError:
             return None
 
-    def first(self, names: Sequence[str]) -> str | None:
-        """Return the first of these columns that the table has."""
-        return next((name for name in names if name in self.names), None)
 
-    def only(self, names: Sequence[str]) -> bool:
-        """Return whether the table has one of these columns, so that no other fills its blank cells."""
-        return len({*names} & {*self.names}) == 1
+class _TextCells:
+    """Cells of CSV."""
 
-    def rate(self, names: Sequence[str]) -> str | None:
-        """Return the first of these columns, named in lower case, that the table has in any case."""
-        by_small = {name.lower(): name for name in self.names}
-        return next((by_small[name] for name in names if name in by_small), None)
+    def __init__(self, columns: Columns, rows: Sequence[Sequence[str]]) -> None:
+        self._columns, self._rows = columns, rows
+        self._comma = columns.separator == ";"
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def numbers(self, name: str, *, blank: bool) -> Floats:
+        return _numbers(self._of(name), comma=self._comma, blank=blank)
+
+    def rates(self, name: str, number: Callable[[str], float | None]) -> Floats:
+        try:
+            return self.numbers(name, blank=True)
+        except OtherwiseError:
+            if self._comma:
+                raise
+        return np.array([NAN if (value := number(cell.strip())) is None else value for cell in self._of(name)])
+
+    def counts(self, name: str) -> Floats:
+        if self._columns.separator != "," and any(map(grouped_by_points, self._of(name))):
+            raise OtherwiseError
+        return self.numbers(name, blank=False)
+
+    def times(self, name: str) -> tuple[Floats, bool]:
+        cells = self._of(name)
+        return times_of(cells) if "-" in cells[0] else (since_1970(self.numbers(name, blank=False)), True)
+
+    def _of(self, name: str) -> Sequence[str]:
+        place = self._columns.names.index(name)
+        return [cells[place] for cells in self._rows]
 
 
-def _block(cells_of: Callable[[str], Cells | None], rows: int, columns: Columns) -> Block:
-    comma = columns.separator == ";"
+def block_of(names: Names, counter: str | None, cells: Cells) -> Block:
+    """Return the steps of consecutive rows.
 
-    def read(name: str | None, *, blank: bool = False) -> Floats | None:
-        cells = None if name is None else cells_of(name)
-        return None if cells is None else _numbers(cells, comma=comma, blank=blank)
+    Args:
+        names: columns of the rows.
+        counter: column of the number of a step; None if the table has none.
+        cells: cells of the rows, at least one.
+
+    Raises:
+        OtherwiseError: a row is not plain.
+    """
+
+    def read(name: str | None, *, blank: bool) -> Floats | None:
+        return None if name is None else cells.numbers(name, blank=blank)
 
     def rate(name: str | None, number: Callable[[str], float | None] = optional) -> Floats | None:
-        try:
-            return read(name, blank=True)
-        except _OtherwiseError:
-            cells = None if comma or name is None else cells_of(name)
-            if cells is None:
-                raise
-        return np.array([NAN if (value := number(cell.strip())) is None else value for cell in cells])
+        return None if name is None else _known(cells.rates(name, number))
 
-    duration_name, data_name = columns.first(tuple(DURATIONS)), columns.first(tuple(DATA))
-    duration = _above_zero(read(duration_name, blank=columns.only(tuple(DURATIONS))))
-    data = read(data_name, blank=columns.only(tuple(DATA)))
-    stamps = columns.first(TIMES)
-    stamp_cells = None if stamps is None else cells_of(stamps)
-    end, zoned = (None, False) if stamp_cells is None else _times(stamp_cells, comma=comma)
-    counter = columns.first(NUMBERS)
-    counted = None if counter is None else cells_of(counter)
-    if columns.separator != "," and counted is not None and any(map(grouped_by_points, counted)):
-        raise _OtherwiseError
-    number = read(counter)
-    memory = read(columns.first(MEMORY), blank=True)
+    duration_name, data_name = names.first(tuple(DURATIONS)), names.first(tuple(DATA))
+    duration = _above_zero(read(duration_name, blank=names.only(tuple(DURATIONS))))
+    data = read(data_name, blank=names.only(tuple(DATA)))
+    stamps = names.first(TIMES)
+    end, zoned = (None, False) if stamps is None else cells.times(stamps)
+    number = None if counter is None else cells.counts(counter)
+    memory = read(names.first(MEMORY), blank=True)
     figures = {
         "duration_s": None if duration is None else duration * DURATIONS[duration_name or ""],
         "end_s": end,
-        "sequences": _above_zero(read(columns.first((BATCH,)), blank=True)),
-        "data_s": None if data is None else data * 1.0,
-        "tflops_per_gpu": _known(rate(columns.rate(TFLOPS_KEYS))),
-        "tokens_per_s_per_gpu": _known(rate(columns.rate(TPS_KEYS))),
-        "mfu_ratio": _mfu(columns, rate),
+        "sequences": _above_zero(read(names.first((BATCH,)), blank=True)),
+        "data_s": data,
+        "tflops_per_gpu": rate(names.rate(TFLOPS_KEYS)),
+        "tokens_per_s_per_gpu": rate(names.rate(TPS_KEYS)),
+        "mfu_ratio": _mfu(names, rate),
     }
     if memory is not None and end is None and duration is not None:
         memory = memory[~np.isnan(duration)]
     peak = None if memory is None else _known(memory)
-    timed = np.arange(rows) if end is not None or duration is None else np.flatnonzero(~np.isnan(duration))
+    timed = np.arange(len(cells)) if end is not None or duration is None else np.flatnonzero(~np.isnan(duration))
     return Block(
         rows=timed,
         number=None if number is None else number.astype(np.int64)[timed],
@@ -166,7 +220,7 @@ def _block(cells_of: Callable[[str], Cells | None], rows: int, columns: Columns)
     )
 
 
-def _numbers(cells: Cells, *, comma: bool, blank: bool) -> Floats:
+def _numbers(cells: Sequence[str], *, comma: bool, blank: bool) -> Floats:
     """Read numbers as `as_number` does; NaN for a blank cell.
 
     Args:
@@ -175,50 +229,58 @@ def _numbers(cells: Cells, *, comma: bool, blank: bool) -> Floats:
         blank: whether a cell may be blank.
 
     Raises:
-        _OtherwiseError: a cell is no such number, or is written in another form.
+        OtherwiseError: a cell is no such number, or is written in another form.
     """
     joined = "\n".join(cells)
     if comma and "," in joined:
         if "." in joined or ",\n" in f"{joined}\n" or any(cell.count(",") > 1 for cell in cells):
-            raise _OtherwiseError
+            raise OtherwiseError
         joined = joined.replace(",", ".")
         cells = joined.split("\n")
     if not _DIGITS.issuperset(joined) or any(sign in f"\n{joined}" for sign in ("\n-", "\n+")):
-        raise _OtherwiseError
+        raise OtherwiseError
     if ("e" in joined or "E" in joined) and not all(map(DECIMAL.fullmatch, filter(None, cells))):
-        raise _OtherwiseError
+        raise OtherwiseError
     if max(map(len, cells)) > LONGEST_NUMBER:
-        raise _OtherwiseError
+        raise OtherwiseError
     values = _floats(cells, joined, blank=blank)
-    size = values[~np.isnan(values)] if blank else values
-    if not np.all((size == 0) | ((size >= SMALLEST_AMOUNT) & (size <= LARGEST_AMOUNT))):
-        raise _OtherwiseError
+    return plausible(values, values[~np.isnan(values)] if blank else values)
+
+
+def plausible(values: Floats, present: Floats) -> Floats:
+    """Return the values of a column if those that are present have sizes that `as_number` accepts.
+
+    Raises:
+        OtherwiseError: one of them has not.
+    """
+    if not np.all((present == 0) | ((present >= SMALLEST_AMOUNT) & (present <= LARGEST_AMOUNT))):
+        raise OtherwiseError
     return values
 
 
-def _floats(cells: Cells, joined: str, *, blank: bool) -> Floats:
+def _floats(cells: Sequence[str], joined: str, *, blank: bool) -> Floats:
     """Read numbers, of which the second argument has all, each on its line."""
     if "" in cells:
         if not blank:
-            raise _OtherwiseError
+            raise OtherwiseError
         try:
             return np.array([float(cell) if cell else NAN for cell in cells], dtype=np.float64)
         except ValueError:
-            raise _OtherwiseError from None
+            raise OtherwiseError from None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy warns of a text that is not read to its end
         try:
             values = np.fromstring(joined, dtype=np.float64, sep="\n")
         except (DeprecationWarning, ValueError):
-            raise _OtherwiseError from None
+            raise OtherwiseError from None
     if len(values) != len(cells):
-        raise _OtherwiseError
+        raise OtherwiseError
     return values
 
 
 def _above_zero(values: Floats | None) -> Floats | None:
     if values is not None and np.any(values <= 0):
-        raise _OtherwiseError
+        raise OtherwiseError
     return values
 
 
@@ -231,10 +293,10 @@ def _without_unit(text: str) -> float | None:
     """Read an MFU that no row gives in percent.
 
     Raises:
-        _OtherwiseError: it has a unit.
+        OtherwiseError: it has a unit.
     """
     if "%" in text:
-        raise _OtherwiseError
+        raise OtherwiseError
     return optional(text)
 
 
@@ -247,42 +309,49 @@ def _parsed(rows: Sequence[str], separator: str) -> list[list[str]] | None:
     return cells if len(cells) == len(rows) else None
 
 
-def _mfu(columns: Columns, rate: Callable[..., Floats | None]) -> Floats | None:
-    percent = columns.rate(MFU_PERCENT_KEYS)
-    values = _known(rate(columns.rate(MFU_KEYS) if percent is None else percent, _without_unit))
+def _mfu(names: Names, rate: Callable[..., Floats | None]) -> Floats | None:
+    percent = names.rate(MFU_PERCENT_KEYS)
+    values = rate(names.rate(MFU_KEYS) if percent is None else percent, _without_unit)
     if values is None:
         return None
     with np.errstate(invalid="ignore"):
         return values / 100 if percent is not None else np.where(values >= PERCENT_FROM, values / 100, values)
 
 
-def _times(cells: Cells, *, comma: bool) -> tuple[Floats, bool]:
-    """Read times: seconds or milliseconds since 1970, or ISO 8601 in UTC or without a zone; say whether with one.
+def since_1970(amounts: Floats) -> Floats:
+    """Return times in seconds since 1970 that are given in seconds or in milliseconds.
 
     Raises:
-        _OtherwiseError: a cell has another form.
+        OtherwiseError: they are neither.
     """
-    if "-" not in cells[0]:
-        amounts, (low, high) = _numbers(cells, comma=comma, blank=False), EPOCH_S
-        for seconds in (amounts, amounts * MILLI):
-            if np.all((seconds >= low) & (seconds <= high)):
-                return seconds, True
-        raise _OtherwiseError
+    low, high = EPOCH_S
+    for seconds in (amounts, amounts * MILLI):
+        if np.all((seconds >= low) & (seconds <= high)):
+            return seconds
+    raise OtherwiseError
+
+
+def times_of(cells: Sequence[str]) -> tuple[Floats, bool]:
+    """Read times in ISO 8601, in UTC or without a zone, as seconds since 1970; say whether with a zone.
+
+    Raises:
+        OtherwiseError: a cell has another form.
+    """
     zone = next((zone for zone in _ZONES if cells[0].endswith(zone)), "")
     bare = [cell.removesuffix(zone) for cell in cells] if zone else cells
     lengths = {len(cell) for cell in bare}
     plain = _STAMP.issuperset("\n".join(bare)) and min(lengths) >= _DATE and max(lengths) <= _LONGEST_STAMP
     if not plain or (zone and any(not cell.endswith(zone) for cell in cells)):
-        raise _OtherwiseError
+        raise OtherwiseError
     if any(cell[10] not in "T " or cell[_DATE:][:1] not in ("", ".") or cell[-1] == "." for cell in bare):
-        raise _OtherwiseError
+        raise OtherwiseError
     try:
         moments = np.array(bare, dtype="datetime64[us]")
     except ValueError:
-        raise _OtherwiseError from None
+        raise OtherwiseError from None
     seconds = (moments - np.datetime64(0, "us")) / np.timedelta64(1, "s")
     if not np.all((seconds >= EPOCH_S[0]) & (seconds <= EPOCH_S[1])):
-        raise _OtherwiseError
+        raise OtherwiseError
     return seconds, bool(zone)
 
 

@@ -9,13 +9,14 @@ from typing import BinaryIO
 
 from planner.errors import InputFileError
 from planner.runlog.assemble import Chosen, assemble, choose, restarts
-from planner.runlog.collect import Collector
+from planner.runlog.collect import MOST_LINES, Collector, TooLongError
 from planner.runlog.columns import Columns, blocks_of
 from planner.runlog.events import DamagedError, Event
 from planner.runlog.formats import LOG_FORMATS
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.formats.hugging_face import HUGGING_FACE, state_events
 from planner.runlog.formats.table import columns_without_time, is_table, row_steps
+from planner.runlog.json_columns import JsonColumns
 from planner.runlog.lines import LARGEST_DOCUMENT, LONGEST_LINE, LogLine, lines_of, log_texts, stamp_of
 from planner.runlog.log import RunLog
 from planner.runlog.moments import Moment
@@ -26,6 +27,8 @@ SHOWN_DAMAGED = 5
 """Number of damaged lines that are reported by line number."""
 FEWEST_MIXED = 2
 """Number of lines of steps from which on a second framework counts as present."""
+STATE = '"log_history"'
+"""What a `trainer_state.json` on one line has, and a row of a table has not."""
 TABLE = LogFormat(name="", marks=(), read=lambda _: iter(()))
 
 
@@ -37,9 +40,19 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
         name: name of the file, for errors.
 
     Raises:
-        InputFileError: the file is not text, not a known log, or a log of several runs or frameworks. The message says
-            which lines were understood.
+        InputFileError: the file is not text, not a known log, a log of several runs or frameworks, or one of more than
+            `MOST_LINES` lines about steps. The message says which lines were understood.
     """
+    try:
+        return _read(file, name)
+    except TooLongError as error:
+        raise InputFileError(
+            f"{name}:{error.args[0]}: expected at most {MOST_LINES:,} lines about steps, found more",
+            hint="pass a part of the log, or a table with a row for every tenth step",
+        ) from None
+
+
+def _read(file: BinaryIO, name: str) -> RunLog:
     texts = log_texts(file, name)
     opening_text = next(texts, "")
     lines = lines_of(chain([opening_text], texts))
@@ -50,7 +63,7 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
     if first is None:
         raise InputFileError(f"{name}:1: expected a log of training, found nothing", hint=_known())
     opening = first.text.lstrip()
-    if opening == "{" or (opening.startswith("{") and '"log_history"' in opening):
+    if opening == "{" or (opening.startswith("{") and STATE in opening):
         return _state(name, chain([first], lines))
     first = replace(first, text=first.text[:LONGEST_LINE])
     reading = _Reading(name, opening if is_table(opening) else None)
@@ -58,13 +71,16 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
     return reading.run(chain([first], lines))
 
 
-def _columns(opening: str) -> tuple[str, Columns] | None:
-    """Return the header of a CSV table of steps that can be read in columns, and its columns."""
+def _columns(opening: str) -> tuple[str, Columns | JsonColumns] | None:
+    """Return the first line of a table of steps that can be read in columns, and its columns."""
     header, end, _ = opening.partition("\n")
     header = header.removesuffix("\r")
     if not end or len(header) > LONGEST_LINE or header != header.lstrip() or not is_table(header):
         return None
-    columns = Columns.of(header)
+    is_json = header.startswith("{")
+    if is_json and STATE in header:
+        return None
+    columns = JsonColumns.of(header) if is_json else Columns.of(header)
     return None if columns is None else (header, columns)
 
 
@@ -99,7 +115,7 @@ class _Reading:
                 self.cut = True
         return self.finished()
 
-    def run_table(self, columns: Columns, texts: Iterator[str]) -> RunLog:
+    def run_table(self, columns: Columns | JsonColumns, texts: Iterator[str]) -> RunLog:
         """Read the rows of a table in blocks, and those of other blocks one by one.
 
         Args:
@@ -116,9 +132,9 @@ class _Reading:
                 break
         return self.run(lines_of(chain([partial], texts), number))
 
-    def _rows(self, columns: Columns, lines: list[str], number: int) -> None:
+    def _rows(self, columns: Columns | JsonColumns, lines: list[str], number: int) -> None:
         """Read consecutive lines of a table, of which the first has this number."""
-        skipped = 1 if number == 1 else 0  # the header
+        skipped = 1 if number == 1 and isinstance(columns, Columns) else 0  # the header
         block = None if len(lines) == skipped else columns.read(lines[skipped:])
         self.last = number + len(lines) - 1
         if block is not None:

@@ -70,7 +70,7 @@ def less_discount(on_demand: GpuPrice, query: PriceQuery) -> GpuPrice:
         Evidence(
             id=f"discount:{row.id}",
             kind=EvidenceKind.ASSUMED,
-            what=f"{row.provider} takes {row.discount_ratio * 100:f} % off for {row.commitment}",
+            what=f"{row.provider} takes {row.discount_ratio * 100:f}% off for {row.commitment}",
             source=row.source,
             date=row.date,
             used_in=("cost_usd",),

@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from probes.sensors.interface import Trace
 from probes.timing.trial import Point
 
 
-def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, str | None]:
+def identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, str | None]:
     """Return, by key, what must agree for a record to be continued."""
     return {
         "device_name": device.name,
@@ -37,6 +37,31 @@ def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, s
         "torch_version": software.torch_version,
         "driver_version": software.driver_version,
     }
+
+
+def must_fit(begun: Mapping[str, str | None], threads: int | None, where: Provenance) -> None:
+    """Check that a record is continued on its own device and software, and on a CPU with as many threads.
+
+    Args:
+        begun: what `identity` returned, or a part of it, when the record was started.
+        threads: CPU threads of the run that started it; None: unknown.
+        where: device and software of the run that continues it.
+
+    Raises:
+        UsageError: they differ.
+    """
+    for name, have in identity(where.device, where.software).items():
+        if have != (want := begun.get(name, have)):
+            raise UsageError(
+                f"the record was started with {name} `{want}`, this is `{have}`",
+                hint="start a new record without `--resume`",
+            )
+    now = where.device.threads
+    if where.device.kind == "cpu" and None not in (threads, now) and threads != now:
+        raise UsageError(
+            f"the record was started with {_threads(threads)}, this is a run with {_threads(now)}",
+            hint=f"continue it with `--threads {threads}`, or start a new record without `--resume`",
+        )
 
 
 def of_this_device(options: Options, device_hash: str | None) -> Options:
@@ -190,7 +215,7 @@ class PointLedger:
             raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
         lines = read_measurements(path).latest()
         for first in lines[:1]:
-            self._must_fit(first)
+            must_fit(identity(first.device, first.software), first.device.threads, self._where)
         measured = [line for line in lines if line.status == "ok"]  # failed lines name no ranks
         if measured and (begun := ranks_of(measured)[0]) != (now := self._options.ranks * self._options.nnodes):
             raise UsageError(
@@ -198,23 +223,6 @@ class PointLedger:
                 hint="continue it with as many, or start a new record without `--resume`",
             )
         return lines
-
-    def _must_fit(self, first: Measurement) -> None:
-        """Check that the record is continued on its own device and software, and on a CPU with as many threads."""
-        begun = _identity(first.device, first.software)
-        for name, have in _identity(self._where.device, self._where.software).items():
-            want = begun[name]
-            if have != want:
-                raise UsageError(
-                    f"the record was started with {name} `{want}`, this is `{have}`",
-                    hint="start a new record without `--resume`",
-                )
-        begun_with, now = first.device.threads, self._where.device.threads
-        if first.device.kind == "cpu" and None not in (begun_with, now) and begun_with != now:
-            raise UsageError(
-                f"the record was started with {_threads(begun_with)}, this is a run with {_threads(now)}",
-                hint=f"continue it with `--threads {begun_with}`, or start a new record without `--resume`",
-            )
 
     def _kept(self) -> Path:
         """Return the place of this run in the store, locked."""

@@ -36,10 +36,7 @@ class RecordLock:
         if not _locked(self._handle):
             os.close(self._handle)
             self._handle = None
-            raise UsageError(
-                f"`{path}` is being measured by {_holder(path)}",
-                hint="wait until it has ended, or start a separate record with `-o`",
-            )
+            raise _held(path, "wait until it has ended, or start a separate record with `-o`")
         with suppress(OSError):  # the file only serves a message
             _beside(path).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
 
@@ -54,6 +51,29 @@ class RecordLock:
                 self.path.unlink(missing_ok=True)
         os.close(self._handle)
         self._handle = None
+
+
+def must_be_free(path: Path) -> None:
+    """Check that no process writes to a record file, which is about to be removed; one that cannot be opened is free.
+
+    Raises:
+        UsageError: another process holds its lock.
+    """
+    if not path.is_file():  # opening a pipe would wait for a writer
+        return
+    try:
+        handle = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return
+    try:
+        if not _locked(handle):
+            raise _held(path, "wait until it has ended, or stop it first")
+    finally:
+        os.close(handle)
+
+
+def _held(path: Path, hint: str) -> UsageError:
+    return UsageError(f"`{path}` is being measured by {_holder(path)}", hint=hint)
 
 
 def _locked(handle: int) -> bool:

@@ -26,6 +26,8 @@ class OpenedSensor:
     """A remedy."""
     processes: int | None = None
     """Compute processes on the device when the sensor was opened, before this process has a context there."""
+    mps_server: bool = False
+    """Whether a server of MPS was on the device then, which is not one of `processes`."""
     busy_ratio: float | None = None
     """Share of time in which the device worked then; None if it does not say, or was not asked."""
 
@@ -49,7 +51,13 @@ def open_sensor(device_kind: str, uuid: str | None, *, before_use: bool = True) 
                 return OpenedSensor(sensor=None, reason="this version of torch does not report the GPU's UUID")
             sensor = NvmlSensor(uuid)
             busy_ratio = sensor.busy_ratio() if before_use else None
-            opened = OpenedSensor(sensor=sensor, reason=None, processes=sensor.processes(), busy_ratio=busy_ratio)
+            opened = OpenedSensor(
+                sensor=sensor,
+                reason=None,
+                processes=sensor.processes(),
+                mps_server=sensor.mps_server(),
+                busy_ratio=busy_ratio,
+            )
             return opened if opened.meters else replace(opened, reason=sensor.missing["energy"])
         return OpenedSensor(sensor=RaplSensor(), reason=None)
     except CannotMeasureError as error:

@@ -9,6 +9,7 @@ device.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,7 +33,11 @@ _COMPUTE_PROCESSES = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetC
 _MPS_PROCESSES = ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2")
 """Versions of a function, newest first; drivers before R510 have only the second. The binding's names without a version
 raise an error of their own there, which is no `NVMLError`."""
-
+_MPS_SERVER = re.compile(r"(?:^|/)nvidia-cuda-mps-server(?:\s|$)")
+"""Name of the server process of CUDA's Multi-Process Service, which keeps its context after its last client ends."""
+_LISTED_CLIENTS = 7
+"""Major compute capability (Volta) from which clients of MPS submit work themselves and are listed; on older GPUs, the
+server works for them (NVIDIA, Multi-Process Service, Introduction, read 2026-11-28)."""
 
 _NOT_STARTED = {
     "NVML_ERROR_LIB_RM_VERSION_MISMATCH": "restart the machine: its driver was updated while the old one was loaded",
@@ -177,6 +182,11 @@ class NvmlSensor:
         """See `Sensor.processes`."""
         return _others(self._running())
 
+    def mps_server(self) -> bool:
+        """Return whether a server of MPS that does no work itself is on the device; `processes` leaves it out."""
+        listed = self._listed(_COMPUTE_PROCESSES) or ()
+        return any(self._is_mps_server(process.pid) for process in listed)
+
     def busy_ratio(self) -> float | None:
         """Return the share of the last moments in which the device ran a kernel or drew; None if it does not say.
 
@@ -226,12 +236,23 @@ class NvmlSensor:
         return "the energy counter reads nothing"
 
     def _running(self) -> Sequence[Any] | None:
-        """Return the processes with a context on the device, including those that share it through MPS."""
+        """Return the processes that may work on the device: all with a context, but for a server of MPS."""
         compute = self._listed(_COMPUTE_PROCESSES)
         if compute is None:
             return None
         pids = {process.pid for process in compute}
-        return [*compute, *(process for process in self._listed(_MPS_PROCESSES) or () if process.pid not in pids)]
+        clients = [process for process in self._listed(_MPS_PROCESSES) or () if process.pid not in pids]
+        return [process for process in (*compute, *clients) if not self._is_mps_server(process.pid)]
+
+    def _is_mps_server(self, pid: int) -> bool:
+        """Return whether a process is a server of MPS whose clients are listed too; False if its name is unknown."""
+        if pid == os.getpid():
+            return False
+        name = asked(self._nvml, "nvmlSystemGetProcessName", pid)
+        if name is None or not _MPS_SERVER.search(name.decode() if isinstance(name, bytes) else name):
+            return False
+        capability = asked(self._nvml, "nvmlDeviceGetCudaComputeCapability", self._handle)
+        return capability is not None and capability[0] >= _LISTED_CLIENTS and self._listed(_MPS_PROCESSES) is not None
 
     def _listed(self, names: Sequence[str]) -> Sequence[Any] | None:
         """Return the processes that the newest available function of these names lists; None if none is available."""

@@ -17,6 +17,8 @@ from planner.errors import CannotMeasureError
 from planner.lazy import dataclass
 
 TIMEOUT_S = 120.0
+ON_A_CLUSTER = "on a cluster, ask on a node that has GPUs; `mpplan probe --recipe slurm` writes a job for one"
+"""Remedy where there is no GPU, as on the login node of a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,7 @@ def look() -> list[DoctorFinding]:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         detail, fix = why_no_cuda()
+        fix = fix or ON_A_CLUSTER
         findings.append(DoctorFinding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix=fix))
     devices = [open_device("cuda", index) for index in range(count)] + [open_device("cpu")]
     for device in devices:

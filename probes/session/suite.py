@@ -78,6 +78,7 @@ class Session:
         opened = opened or open_sensor(self.device.kind, self.device.uuid)
         self.sensor = opened.sensor
         self._busy_ratio = max(team.gather(opened.busy_ratio or 0.0))
+        self._mps = any(team.gather(opened.mps_server))
         self.plan = ProbePlan(
             device=self.device,
             suite=options.suite,
@@ -154,7 +155,7 @@ class Session:
         left_out: list[PointGroup] = []
         try:
             self.listener.began(str(self.ledger.path), self.device.name)
-            if (note := in_use(getattr(self.bench.gate, "others", 0), self._busy_ratio)) is not None:
+            if (note := in_use(getattr(self.bench.gate, "others", 0), self._busy_ratio, self._mps)) is not None:
                 self.listener.noted(note)
             self._read_bare_idle()
             self._choose_device()

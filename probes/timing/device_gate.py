@@ -21,20 +21,23 @@ _BUSY_HOST_RATIO = 0.99
 """Ratio of a fully busy host; 1 means that another process is on the device."""
 
 
-def in_use(others: int, busy_ratio: float) -> str | None:
-    """Return a note about what else uses a GPU before the probe does; None if nothing is known to.
+def in_use(others: int, busy_ratio: float, mps_server: bool = False) -> str | None:
+    """Return a note about what else uses a GPU before the probe does, or could; None if nothing is known to.
 
     Args:
-        others: compute processes that NVML lists.
+        others: compute processes that NVML lists, without a server of MPS.
         busy_ratio: share of time in which the GPU worked.
+        mps_server: whether NVML lists a server of MPS.
     """
     if others:
         who = "another process uses" if others == 1 else f"{others} other processes use"
         return f"{who} the GPU; nothing measured now can be trusted"
+    server = "a server of CUDA's Multi-Process Service (MPS)"
     if busy_ratio <= QUIET_RATIO:
-        return None
+        return f"{server} without clients is on the GPU; it is not counted as another process" if mps_server else None
+    listed = f"{server} is the only process listed" if mps_server else "no compute process is listed"
     return (
-        f"the GPU was {busy_ratio:.0%} busy before the probe used it, although no compute process is listed: a desktop "
+        f"the GPU was {busy_ratio:.0%} busy before the probe used it, although {listed}: a desktop "
         "draws on it, or a process of another container or of Windows uses it"
     )
 

@@ -16,8 +16,8 @@ DIGITS = 6
 """Significant digits in the tree: enough for a check with a calculator."""
 WIDTH = 96
 """Greatest width in columns of remarks and sources."""
-LEAST = 40
-"""Least width in columns of a remark, however far it is indented."""
+LEAST = 20
+"""Least width in columns of a text, however far it is indented."""
 NAMED = 4
 """Maximum number of sources named on a line; the list below the tree has all of them."""
 
@@ -51,27 +51,28 @@ def figure(value: float | None, unit: str = "") -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def to_text(explanation: Explanation, width: int = WIDTH) -> str:
+def to_text(explanation: Explanation, columns: int | None = None) -> str:
     """Return the tree and its sources as text that ends in a line break.
 
     Args:
         explanation: of one figure.
-        width: at which remarks and sources wrap, in columns; at most `WIDTH` are used. Lines with arithmetic are whole.
+        columns: width of the terminal, at which lines wrap, those of remarks and sources at `WIDTH` if that is less;
+            None: unknown, so that lines with arithmetic are whole, and the others wrap at `WIDTH`.
     """
-    words, width = words_for("en"), min(width, WIDTH)
+    words, width = words_for("en"), WIDTH if columns is None else min(columns, WIDTH)
     root = explanation.root
     lines = [f"{words.name('precision', explanation.precision)} on {pretty_gpu(explanation.gpu)}", ""]
-    _branch(root, "", "", lines, width)
+    _branch(root, "", "", lines, columns)
     if root.at_least:
-        lines += ["", "≥: a lower bound, since something is missing; the gaps of the answer say what"]
+        bound = "≥: a lower bound, since something is missing; the gaps of the answer say what"
+        lines += ["", *_wrapped(bound, width)]
     if explanation.sources:
         lines += ["", "Sources"]
         for row in explanation.sources:
             dated = f", {row['date']}" if row["date"] else ""
-            lines.append(f"  {row['id']} ({words.name('evidence', row['kind'])}{dated})")
+            lines += _wrapped(f"  {row['id']} ({words.name('evidence', row['kind'])}{dated})", width, "    ")
             for text in (row["what"], row["source"]):
-                parts = wrap(text, max(LEAST, width - 4), break_long_words=False, break_on_hyphens=False)
-                lines += [f"    {part}" for part in parts]
+                lines += [f"    {part}" for part in _wrapped(text, width - 4)]
     return "\n".join(lines) + "\n"
 
 
@@ -104,15 +105,23 @@ def _arithmetic(node: Node) -> str:
     return parts
 
 
-def _branch(node: Node, first: str, indent: str, lines: list[str], width: int) -> None:
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Wrap text between words, with later lines indented; `LEAST` columns are used even where there is less room."""
+    return wrap(text, max(LEAST, width), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _branch(node: Node, first: str, indent: str, lines: list[str], columns: int | None) -> None:
     """Append a node's line, remarks and children; `first` prefixes its line, `indent` all lines under it."""
-    lines.append(f"{first}{_line(node)}")
     stem = indent + ("│  " if node.children else "   ")
+    line, room = _line(node), (columns or WIDTH) - len(stem) - 2
+    head, *rest = [line] if columns is None else _wrapped(line, room + 2, "  ")
+    lines.append(f"{first}{head}")
+    lines += [f"{stem}{part}" for part in rest]
     for remark in _remarks(node):
-        lines += [f"{stem}  {line}" for line in wrap(remark, max(LEAST, width - len(stem) - 2))]
+        lines += [f"{stem}  {part}" for part in _wrapped(remark, min(room, WIDTH - len(stem) - 2))]
     for number, child in enumerate(node.children):
         last = number == len(node.children) - 1
-        _branch(child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), lines, width)
+        _branch(child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), lines, columns)
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:

@@ -262,7 +262,8 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: True,
-            what="the folder of the tokenizer (`model.hf_assets_path`); until you give `optimizer.lr`, it is 8e-4",
+            what="the folder of the tokenizer and the learning rate: give `model.hf_assets_path` and `optimizer.lr`, "
+            "else torchtitan takes its own defaults, for the learning rate 8e-4",
         ),
         STRICT_FP32,
         TF32,
@@ -283,11 +284,12 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.is_moe and scaled(run, "tensorwise", "rowwise", "mx"),
-            what="expert products stay in BF16, because their FP8 is a prototype (`quantize.grouped_mm`)",
+            what="FP8 in the products of the experts: they stay in BF16, because torchtitan's FP8 for them is a "
+            "prototype (`quantize.grouped_mm`)",
         ),
         Rule(
             applies=lambda run: run.how.fine_tunes,
-            what="the checkpoint to start from (`checkpoint.initial_load_path`)",
+            what="the checkpoint to start from: give it as `checkpoint.initial_load_path`",
         ),
         Rule(
             applies=lambda run: run.attention == "naive",

@@ -97,8 +97,10 @@ class Words:
         return self._text[full] if full in self._text else clean(key).replace("_", " ")
 
     def count(self, key: str, number: int) -> str:
-        """Return a count in words: `key.none`, `key.one` or `key.other`."""
-        form = "none" if number == 0 else "one" if number == 1 else "other"
+        """Return a count in words: `key.none`, `key.one`, `key.two` if the table has it, or `key.other`."""
+        form = {0: "none", 1: "one", 2: "two"}.get(number, "other")
+        if form == "two" and not self.has(f"{key}.two"):
+            form = "other"
         return self._text[f"{key}.{form}"].format(n=f"{number:,}")
 
     def duration(self, days: float) -> str:

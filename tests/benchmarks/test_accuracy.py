@@ -1,6 +1,6 @@
 """Each effect of the model against the published runs that show it, configuration in and figure out.
 
-A constant rate per GPU, fitted to its very rows, misses by about 19 % (docs/accuracy.md). An effect that is modelled
+A constant rate per GPU, fitted to its very rows, misses by about 19% (docs/accuracy.md). An effect that is modelled
 stays below that in the median of its runs, and most of them lie in the range; latent attention is shown by routed
 models alone, whose releases moved by more. Since a fit by lineage (docs/decisions/0007-lineages.md) no longer follows
 one vendor's tables as closely, long sequences, which that vendor alone shows, are further off; convolutions hold tuned
@@ -147,7 +147,7 @@ def test_fp8_gains_what_nvidia_s_recipes_do(validation, bf16, fp8, published):
     ours, theirs = speed_up(validation, bf16, fp8)
 
     assert theirs == pytest.approx(published)
-    # 1.36, 1.38 and 1.50 for 1.32, 1.49 and 1.60: what no term of the model tells apart is worth 7 %
+    # 1.36, 1.38 and 1.50 for 1.32, 1.49 and 1.60: what no term of the model tells apart is worth 7%
     assert ours == pytest.approx(theirs, rel=0.08)
 
 
@@ -159,7 +159,7 @@ def test_fp8_gains_more_the_larger_the_model_is_as_nvidia_s_recipes_do(validatio
 
 
 def test_fine_tuning_is_close_where_its_lineage_is_left_out():
-    """torchtune's rows, and the LoRA rows of MLPerf and of Megatron: memory 10 %, speed 15 % at the median."""
+    """torchtune's rows, and the LoRA rows of MLPerf and of Megatron: memory 10%, speed 15% at the median."""
     left_out = json.loads((ROOT / "benchmarks" / "calibration.json").read_text(encoding="utf-8"))["left_out"]
     errors: dict[str, list[float]] = {"memory": [], "speed": []}
     for row in read_rows(CATALOG / "published_runs.csv"):

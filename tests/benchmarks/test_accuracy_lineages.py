@@ -33,8 +33,8 @@ def entry(lineage: str, learned: int, error: float, coverage: float, width: floa
 def test_every_lineage_has_one_vote():
     rows = [entry("large", 0, 0.1, 1.0, 0.5, rows=1000), entry("small", 0, 0.3, 0.5, 0.7, rows=2)]
 
-    assert votes(rows) == ("2", "20.0 %", "20.0 %", "75 %", "60 %")
-    assert left_out_rows({"drawn": rows}) == [("throughput", "2", "20.0 %", "20.0 %", "75 %", "60 %")]
+    assert votes(rows) == ("2", "20.0%", "20.0%", "75%", "60%")
+    assert left_out_rows({"drawn": rows}) == [("throughput", "2", "20.0%", "20.0%", "75%", "60%")]
 
 
 def test_the_learning_curve_is_of_lineages_that_can_learn_from_three_rows():
@@ -44,8 +44,8 @@ def test_the_learning_curve_is_of_lineages_that_can_learn_from_three_rows():
     ]  # fmt: skip
 
     assert curve_rows({"curve": curve}) == [
-        ("throughput, 0 learned", "1", "20.0 %", "20.0 %", "90 %", "60 %"),
-        ("throughput, 3 learned", "1", "10.0 %", "10.0 %", "90 %", "40 %"),
+        ("throughput, 0 learned", "1", "20.0%", "20.0%", "90%", "60%"),
+        ("throughput, 3 learned", "1", "10.0%", "10.0%", "90%", "40%"),
     ]
 
 
@@ -60,8 +60,8 @@ def test_two_lineages_are_compared_on_the_same_question_alone():
     ], draws=None).runs  # fmt: skip
 
     assert apart(runs) == pytest.approx([math.log(1.25)])
-    assert "their results differ by 25.0 % at the median" in floor_text(runs)
-    assert "off by 11.8 % for both" in floor_text(runs)  # sqrt(1.25) - 1
+    assert "their results differ by 25.0% at the median" in floor_text(runs)
+    assert "off by 11.8% for both" in floor_text(runs)  # sqrt(1.25) - 1
 
 
 def test_speeds_are_compared_whatever_metric_they_are_printed_in():
@@ -113,9 +113,9 @@ def test_a_budget_is_told_what_100_000_dollars_became():
 
 def test_what_own_runs_are_worth_is_said_of_teams_that_have_enough_of_them():
     assert [cells[1:] for cells in trust_rows(REPORT)] == [
-        ("90 %", "90 %"), ("30.0 %", "10.0 %"),
-        ("30.0 %", "–"), ("10.0 %", "–"),  # of speeds nobody has three rows
-        ("120 %", "–"), ("90 %", "–"),
+        ("90%", "90%"), ("30.0%", "10.0%"),
+        ("30.0%", "–"), ("10.0%", "–"),  # of speeds nobody has three rows
+        ("120%", "–"), ("90%", "–"),
     ]  # fmt: skip
 
 

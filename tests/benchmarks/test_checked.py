@@ -132,8 +132,8 @@ def test_nine_of_ten_well_known_runs_lie_inside(checked):
 
 
 def test_the_middle_is_no_further_off_than_it_was(checked):
-    # 23 % when the page was first written; a batch for each number of GPUs, and one that grows with the tokens, are to
-    # bring it to 15 %
+    # 23% when the page was first written; a batch for each number of GPUs, and one that grows with the tokens, are to
+    # bring it to 15%
     assert median_error(counted(checked)) <= 0.235
 
 

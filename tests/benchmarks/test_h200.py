@@ -37,7 +37,7 @@ def timed(name: str, seconds: float, half: float = 0.005):
 
 
 def test_two_records_agree_within_their_intervals_and_one_percent(tmp_path: Path) -> None:
-    # intervals of ±0.5 % each: √2 · 0.5 % + 1 % = 1.7 % are allowed
+    # intervals of ±0.5% each: √2 · 0.5% + 1% = 1.7% are allowed
     first = write_record(tmp_path / "1.jsonl", timed("a", 1.0), timed("b", 1.0), timed("only", 1.0))
     second = write_record(tmp_path / "2.jsonl", timed("a", 1.016), timed("b", 1.03))
 

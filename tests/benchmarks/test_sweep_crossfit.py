@@ -44,5 +44,5 @@ def test_a_fit_without_a_model_stands_beside_the_shipped_one(sweep_rows):
     assert [row[0] for row in beside] == ["Llama-1.34B", "Llama-8.86B"]
     first = crossfit["Llama-1.34B"]
     shares = (first.loss_median, first.loss_mean, first.error, first.error_of_faster)
-    median, mean, error, faster = (f"{100 * share:.0f} %" for share in shares)
+    median, mean, error, faster = (f"{100 * share:.0f}%" for share in shares)
     assert beside[0][2:] == (median, mean, f"{first.rank_correlation:.2f}", error, faster)

@@ -130,3 +130,8 @@ if __name__ == "__main__":
     renewed = HELP_BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{help_of(block[1])}```", COMMANDS)
     (ROOT / "docs/commands.md").write_text(renewed, encoding="utf-8")
     (ROOT / "README.md").write_text(CAPTURE.sub(lambda _: capture(), README), encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_writes_percent_as_the_program_prints_it(page):
+    assert re.findall(r"[^\n]{0,20}[0-9][ \u00a0\u202f]%(?![(\w])", page.read_text(encoding="utf-8")) == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message
-from planner.evidence import Estimate, Gap, median, middle
+from planner.evidence import Estimate, Gap, distinct_gaps, median, middle
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
@@ -66,3 +66,22 @@ def test_the_three_sentences_of_a_gap_share_its_values():
     assert gap.what == Message.of("gap.price.stale.what", as_of="2026-11-20", rows="p001")
     assert {gap.why.key, gap.effect.key} == {"gap.price.stale.why", "gap.price.stale.effect"}
     assert gap.what.values == gap.why.values == gap.effect.values
+
+
+def test_gaps_of_several_gpus_that_differ_only_in_their_rows_are_one_with_each_row_once():
+    def of_dates(*rows: object) -> Message:
+        return Message.of("price.of_dates", rows=tuple(rows))
+
+    aws, nebius, more = (
+        "aws (2026-08-28)",
+        "nebius (2026-08-28)",
+        Message.of("price.of_more_dates", rows=("x",), more=3),
+    )
+    first = Gap.of("price.stale", as_of="2026-11-28", rows=of_dates(nebius, aws))
+    second = Gap.of("price.stale", as_of="2026-11-28", rows=of_dates(of_dates(aws), "EUR (2026-01-02)", more))
+    other, place = Gap.of("price.stale", as_of="2026-11-27", rows=of_dates(aws)), Gap.of("place.grid", region="x")
+
+    assert distinct_gaps([first, place, second, first, other]) == (
+        Gap.of("price.stale", as_of="2026-11-28", rows=(nebius, aws, "EUR (2026-01-02)", more)), place, other,
+    )  # fmt: skip
+    assert distinct_gaps([first, first]) == (first,)

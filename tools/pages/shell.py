@@ -56,9 +56,10 @@ class Shell:
         usual = {name: text for name, text in os.environ.items() if not name.startswith(SETTINGS)}
         own = {name: str(self.folder / ".own") for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
         environment = usual | own | {
-            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "80",
-            "NO_COLOR": "1",
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "NO_COLOR": "1",
         }  # fmt: skip
+        if " | " not in command:  # a shell does not export its width, and a pipe has none
+            environment["COLUMNS"] = "80"
         done = subprocess.run(
             ["sh", "-c", command], cwd=self.folder, env=environment, capture_output=True, encoding="utf-8", check=False
         )

@@ -137,7 +137,7 @@ def _parity() -> Schema:
 
 
 def _changes(prefix: str = "") -> dict[str, Schema]:
-    """Return the schema of a change of the loss, and of the ends of its 90 % interval."""
+    """Return the schema of a change of the loss, and of the ends of its 90% interval."""
     return dict.fromkeys((f"{prefix}loss_change{end}" for end in ("", "_low", "_high")), or_null(NUMBER))
 
 

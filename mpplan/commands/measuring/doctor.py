@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.listing import wrapped
 
 if TYPE_CHECKING:
     from probes.session.doctor import DoctorFinding
@@ -36,11 +37,13 @@ def doctor(json: options.JsonFlag = False) -> None:
 def _text(findings: Sequence[DoctorFinding]) -> list[str]:
     lines: list[str] = []
     for device, of_device in groupby(findings, key=lambda finding: finding.device):
-        lines.append(device or "This machine")
+        lines.append(wrapped(device or "This machine", 2))
         group = list(of_device)
         width = max(len(finding.what) for finding in group)
         for finding in group:
-            lines.append(f"  {'✓' if finding.ok else '✗'} {finding.what.ljust(width)}  {finding.detail}")
+            lines.append(
+                wrapped(f"  {'✓' if finding.ok else '✗'} {finding.what.ljust(width)}  {finding.detail}", width + 6)
+            )
             if finding.fix:
-                lines.append(f"    {' ' * width}  → {finding.fix}")
+                lines.append(wrapped(f"    {' ' * width}  → {finding.fix}", width + 8))
     return lines

@@ -41,10 +41,10 @@ def _task(task: Plain) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """Format a share in percent: a dash if it is unknown, `<0.01 %` if it is small but not zero."""
+    """Format a share in percent: a dash if it is unknown, `<0.01%` if it is small but not zero."""
     if ratio is None:
         return UNKNOWN
-    return "<0.01 %" if 0.0 < ratio < 1e-4 else f"{100.0 * ratio:.3g} %"
+    return "<0.01%" if 0.0 < ratio < 1e-4 else f"{100.0 * ratio:.3g}%"
 
 
 def _scaling(document: Plain) -> str:
@@ -168,7 +168,7 @@ def _parity(document: Plain) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    headers = ("task", "precision", "verdict", "difference, 90 %", "seeds", "steps", "margin", "matrices lowered",
+    headers = ("task", "precision", "verdict", "difference, 90%", "seeds", "steps", "margin", "matrices lowered",
                "run", "in", "mean", "seeds needed")  # fmt: skip
     title = "Parity with FP32: paired runs from the same seeds, two one-sided t tests"
     remarks = [
@@ -204,7 +204,7 @@ def _errors(document: Plain) -> list[str]:
         return []
     return [
         f"Each test has a risk of {percent(alpha)} of calling a precision equivalent that is not; over all {count} "
-        f"tests, the risk of at least one such error is up to {100.0 * (1.0 - (1.0 - alpha) ** count):.0f} %"
+        f"tests, the risk of at least one such error is up to {100.0 * (1.0 - (1.0 - alpha) ** count):.0f}%"
     ]
 
 
@@ -232,7 +232,7 @@ def _layers(document: Plain) -> str:
              _change(layer), {True: "yes", False: "no", None: UNKNOWN}[layer["told_from_next"]])
             for layer in row["layers"][:MOST_LAYERS]
         ]  # fmt: skip
-        headers = ("layer", "kind", "gradient error", "loss change, 90 %", "told apart")
+        headers = ("layer", "kind", "gradient error", "loss change, 90%", "told apart")
         unshown = len(row["layers"]) - len(shown)
         title = (
             f"{row['task']}: the layers most sensitive to {row['precision']} ({mode_text(row)}), {row['method']}, "
@@ -277,7 +277,7 @@ def _schedule(document: Plain) -> str:
     remarks = [f"{row['task']}: {_recommended(row)}" for row in document["schedule"]]
     if not remarks:
         return ""
-    headers = ("task", "schedule", "verdict", "loss change, 90 %", "seeds", "steps", "precision", "run")
+    headers = ("task", "schedule", "verdict", "loss change, 90%", "seeds", "steps", "precision", "run")
     body = folding(headers, rows, 2) if rows else ""
     return _block("Schedules: change of the loss against FP32 throughout", body, remarks)
 

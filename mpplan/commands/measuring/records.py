@@ -111,6 +111,10 @@ def remove(
     if not record.shipped and not yes and not _is_wanted(record):
         note(f"kept {record.name}")
         return
+    if not record.shipped:
+        from probes.record.lock import must_be_free
+
+        must_be_free(record.path)
     remove_record(record)
     note(f"removed {record.name}")
 

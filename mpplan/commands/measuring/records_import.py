@@ -43,8 +43,8 @@ Steps = Annotated[
     typer.Option(
         "--steps",
         metavar="LOG",
-        help="Log of the steps that ran during the measurement: from Megatron-LM, nanotron, torchtitan or Hugging "
-        "Face's Trainer, or CSV or JSON Lines with `step_time_s` or `timestamp`.",
+        help="Log of the steps that ran during the measurement: any that `mpplan compare` reads, or CSV or JSON Lines "
+        "with `step_time_s` or `timestamp`.",
     ),
 ]
 Gpu = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="The GPU, if no file names it.")]
@@ -185,5 +185,5 @@ def _points(imported: Imported) -> str:
 
 
 def _range(relative_sd: float | None) -> str:
-    """Return half the width of a 95 % interval, in percent."""
+    """Return half the width of a 95% interval, in percent."""
     return figure(None if relative_sd is None else 196.0 * relative_sd, digits=2)

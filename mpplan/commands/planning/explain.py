@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.console import LEAST_COLUMNS
 from mpplan.ui.documents import read_answer
 
 Document = Annotated[str, typer.Argument(metavar="PLAN", help="Output of `mpplan estimate --json`; `-` is stdin.")]
@@ -37,7 +38,7 @@ def explain(
     """Trace a figure in a saved answer back to its inputs and their sources."""
     from json import dumps
 
-    from reports.explain.text import WIDTH, to_json, to_text
+    from reports.explain.text import to_json, to_text
     from reports.explain.walk import explain as derive
 
     derivation = derive(read_answer(plan), figure, precision=precision, gpu=gpu, name=plan)
@@ -45,4 +46,5 @@ def explain(
         typer.echo(dumps(to_json(derivation), ensure_ascii=False, indent=2, allow_nan=False))
     else:
         known = sys.stdout.isatty() or "COLUMNS" in os.environ
-        typer.echo(to_text(derivation, shutil.get_terminal_size((WIDTH, 24)).columns if known else WIDTH), nl=False)
+        columns = max(shutil.get_terminal_size().columns, LEAST_COLUMNS) if known else None
+        typer.echo(to_text(derivation, columns), nl=False)

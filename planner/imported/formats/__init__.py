@@ -14,7 +14,7 @@ from planner.imported.formats.nvidia_smi import NVIDIA_SMI
 from planner.imported.formats.torch_trace import TORCH_TRACE
 from planner.imported.formats.zeus import ZEUS
 from planner.imported.source import SourceFile
-from planner.imported.steps import STEP_FORMATS
+from planner.imported.steps import is_step_log
 from planner.rows import near_names
 
 FORMATS = (NCCL_TESTS, NVIDIA_SMI, DCGM, ZEUS, CODECARBON, TORCH_TRACE)
@@ -49,6 +49,6 @@ def _what_it_is(head: str) -> str | None:
     """Hint for a file that another command or option reads; None if it is not recognised either."""
     if head.startswith('{"schema":"mpplan.probe/'):
         return "it is a record already: `mpplan check` judges it, and `--records` plans with it"
-    if any(form.recognises(head) for form in STEP_FORMATS):
+    if is_step_log(head):
         return "it looks like a log of steps: pass it with `--steps` together with a power log, or see `mpplan compare`"
     return None

@@ -86,8 +86,7 @@ def training_point(source: SourceFile, log: PowerLog, context: ImportContext, hi
     if steps is None:
         raise UsageError(
             f"`{source.name}` is a power log, which does not say which steps ran",
-            hint="give the log of the steps with `--steps LOG` (Megatron-LM, nanotron, torchtitan, Hugging Face, CSV, "
-            "JSON Lines)",
+            hint="give the log of the steps with `--steps LOG`: any log or table that `mpplan compare` reads",
         )
     inside = _within(log, steps, context.utc_offset_s)
     by_gpu = [log.watts[(log.gpu == gpu) if inside is None else (log.gpu == gpu) & inside] for gpu in range(log.gpus)]

@@ -1,12 +1,14 @@
 """The closing summary of a run of Hugging Face's Trainer (`planner.runlog.formats.hugging_face`).
 
-The Trainer logs no times of single steps, so only the mean over the whole run is available.
+The Trainer logs no times of single steps, so only the mean over the whole run is available. A log without a summary is
+read as `mpplan compare` reads it, by its progress bar.
 """
 
 from __future__ import annotations
 
 from planner.imported.source import SourceFile
 from planner.imported.steps.log import LoggedStep, StepFormat, StepLog, has_steps, step_log
+from planner.imported.steps.run import read_run
 from planner.runlog.events import DamagedError, Total
 from planner.runlog.formats.hugging_face import HUGGING_FACE as LINES
 from planner.runlog.formats.hugging_face import RATE
@@ -28,6 +30,8 @@ def _read(source: SourceFile) -> StepLog:
             for event in closing
             if isinstance(event, Total)
         ]
+    if not logged:
+        return read_run(source)
     rounding = max((HALF_A_DIGIT * (step.duration_s or 0.0) for step in logged), default=0.0)
     rounded = (f"the rate is printed to three decimals: {rounding:.1%} of a step",)
     return step_log(source, LINES.name, logged, (WHOLE_RUN, *(rounded if rounding > SMALL_RATIO else ())))

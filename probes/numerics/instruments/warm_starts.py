@@ -135,7 +135,7 @@ class Turned:
     gradient_errors: tuple[float | None, ...]
     """Ratio of each seed; `gradient_error_ratio` is their mean."""
     told_from_next: bool | None
-    """Whether the error exceeds that of the next layer by more than the seeds differ (one-sided, 5 %). None: unknown,
+    """Whether the error exceeds that of the next layer by more than the seeds differ (one-sided, 5%). None: unknown,
     or there is no next layer."""
     seeds: int
     """Paired runs whose FP32 loss is finite, diverged ones included; 0 if these layers were not trained."""
@@ -143,7 +143,7 @@ class Turned:
     """Mean change of the final loss against all layers in FP32, from the same starts on the same batches. None: not
     trained, or not finite."""
     loss_change_low: float | None
-    """Lower end of its 90 % interval."""
+    """Lower end of its 90% interval."""
     loss_change_high: float | None
     """Upper end of the interval."""
     diverged: int

@@ -18,7 +18,7 @@ ROWS, INNER, COLUMNS = 256, 640, 384
 """All are multiples of 128. The inner sizes of the two products with a weight, 640 and 384, are not multiples of 512,
 which is where wrong scales show."""
 WORST_ERROR_RATIO = 0.02
-"""Largest relative error of a product or gradient: sums in BF16 and in the accumulators of FP8 are off by about 0.3 %,
+"""Largest relative error of a product or gradient: sums in BF16 and in the accumulators of FP8 are off by about 0.3%,
 wrong scales by more than a tenth."""
 
 
@@ -54,7 +54,7 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
             raise DeviceLost(cleaned(problem)) from problem
         return f"a small matrix product on its own units failed: {cleaned(problem)}"
     if not error <= WORST_ERROR_RATIO:
-        return f"a small matrix product on its own units is off by {100.0 * error:.2g} %"
+        return f"a small matrix product on its own units is off by {100.0 * error:.2g}%"
     return None
 
 

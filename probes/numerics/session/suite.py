@@ -30,6 +30,7 @@ from probes.numerics.session.document import ENDED, HEAD, SECTIONS, answered, re
 from probes.numerics.session.lines import lines_of
 from probes.numerics.session.options import LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
 from probes.numerics.session.parts import PartFile
+from probes.numerics.session.request import begun_on, must_agree
 from probes.numerics.session.trial import (
     REMEDY,
     TRIED_STEPS,
@@ -312,16 +313,10 @@ class NumericsSession:
         return held_to(answer, *beside)
 
     def _begin(self) -> Plain:
-        """Return the request. A resumed record keeps its own request, and no flag may contradict it."""
-        known = self.parts.known.get(HEAD)
-        asked = self._options.asked()
+        """Return the request. A resumed record keeps its own request, which this run must agree with."""
+        known, where = self.parts.known.get(HEAD), provenance(self.device)
         if known is not None:
-            for flag, value in asked.items():
-                if value is not None and value != known["asked"][flag]:
-                    raise UsageError(
-                        f"{flag}: the record was started with `{_shown(known['asked'][flag])}`, not `{_shown(value)}`",
-                        hint="leave the flag out to continue it, or start a new record without `--resume`",
-                    )
+            must_agree(known, self._options.asked(), where)
             return known
         left_out = [f"{name}: scikit-learn is missing: pip install 'mpplan[numerics]'" for name in USUAL
                     if self._options.tasks is None and missing_for(name)]  # fmt: skip
@@ -342,7 +337,6 @@ class NumericsSession:
         tasks = tuple(described)
         recipes = choose_lower(self._options.precisions or ())
         metric = self._options.metric or "loss"
-        where = provenance(self.device)
         head: Plain = {
             "mpplan": where.software.mpplan_version, "device": self.device.kind, "device_name": self.device.name,
             "tasks": list(tasks), "precisions": [recipe.id for recipe in recipes], "metric": metric,
@@ -351,7 +345,7 @@ class NumericsSession:
             "seeds": self._options.seeds or SEEDS, "size": size,
             "software": {"torch": where.software.torch_version, "python": where.software.python_version,
                          "threads": where.device.threads},
-            "left_out": left_out,
+            "left_out": left_out, "begun_on": begun_on(where),
         }  # fmt: skip
         head["asked"] = {
             "--task": head["tasks"], "--precision": head["precisions"], "--metric": metric, "--margin": head["margin"],
@@ -394,7 +388,3 @@ def _set_threads(options: NumericsOptions, device: Device) -> None:
     """Use one thread on a CPU by default: threads that wait for each other are slow on a machine with other work."""
     if options.threads is not None or device.kind == "cpu":
         torch.set_num_threads(options.threads or 1)
-
-
-def _shown(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1142,11 +1142,13 @@ TEXT: dict[str, str] = {
     "compare.ahead.no_time": "the log has no step times",
     "compare.ahead.no_spent": "unknown: the log has neither step times nor timestamps",
     "times.one": "once",
+    "times.two": "twice",
     "times.other": "{n} times",
     "log_lines.one": "1 line",
     "log_lines.other": "{n} lines",
     "log_steps.one": "1 step",
     "log_steps.other": "{n} steps",
     "starts.one": "started once",
+    "starts.two": "started twice",
     "starts.other": "started {n} times",
 }

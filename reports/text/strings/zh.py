@@ -1128,11 +1128,13 @@ TEXT: dict[str, str] = {
     "compare.ahead.no_time": "日志没有单步时间",
     "compare.ahead.no_spent": "未知：日志既没有单步时间，也没有时间戳",
     "times.one": "1 次",
+    "times.two": "2 次",
     "times.other": "{n} 次",
     "log_lines.one": "1 行",
     "log_lines.other": "{n} 行",
     "log_steps.one": "1 步",
     "log_steps.other": "{n} 步",
     "starts.one": "启动 1 次",
+    "starts.two": "启动 2 次",
     "starts.other": "启动 {n} 次",
 }

@@ -34,7 +34,7 @@ def test_every_question_of_the_sweep_is_asked(sweeps):
 
 @pytest.mark.parametrize("model", ["Llama-1.34B", "Llama-8.86B"])
 def test_layouts_are_ranked_and_slow_ones_are_predicted_slow(sweeps, model):
-    # before collectives knew nodes, hosts and stalls: rank correlation 0.77 and 0.68, error 112 and 179 %
+    # before collectives knew nodes, hosts and stalls: rank correlation 0.77 and 0.68, error 112 and 179%
     figures = scores([sweep for sweep in sweeps if sweep.question[0] == model])
 
     assert figures.rank_correlation > 0.78

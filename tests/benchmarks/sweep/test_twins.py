@@ -39,7 +39,7 @@ def test_ranks_and_losses_are_those_of_the_pairs():
 
     (row,) = twin_rows([pairs, replace(pairs, measured=measured[:7], predicted=measured[:7])])
 
-    assert row == ("m", "16", "8", "-1.00", "1.00 / 1.00", "95 % / 88 %", "0 % / 0 %")
+    assert row == ("m", "16", "8", "-1.00", "1.00 / 1.00", "95% / 88%", "0% / 0%")
     assert lost(measured[:, 1], measured[:, 0]) == pytest.approx(0.95)
 
 

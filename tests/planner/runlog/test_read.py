@@ -395,3 +395,19 @@ def test_timers_of_deepspeed_in_a_trainers_log_are_its_parts_and_its_steps_stay_
 
     assert (log.framework, log.durations_from, log.reached) == ("Hugging Face", "bar", 120)
     assert log.parts["communication"].least_s == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "row", ["{0},2.5", '{{"step": {0}, "step_time_s": 2.5}}', '{{"step": {0}, "step_time_s": "2.5"}}']
+)
+def test_a_log_of_more_steps_than_memory_should_hold_is_refused_with_its_line(monkeypatch, row):
+    monkeypatch.setattr("planner.runlog.collect.MOST_LINES", 30)
+    monkeypatch.setattr("planner.runlog.read.MOST_LINES", 30)
+    header = [] if row.startswith("{{") else ["step,step_time_s"]
+
+    def content(steps: int) -> bytes:
+        return ("\n".join([*header, *(row.format(step) for step in range(1, steps + 1))]) + "\n").encode()
+
+    assert len(read(content(30)).steps) == 30
+    with pytest.raises(InputFileError, match=f"^run.log:{31 + len(header)}: expected at most 30 lines about steps"):
+        read(content(31))

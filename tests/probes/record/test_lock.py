@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
-from probes.record.lock import RecordLock
+from probes.record.lock import RecordLock, must_be_free
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,3 +79,21 @@ def test_a_released_record_can_be_taken_again_and_an_empty_one_is_not_left(path:
     path.write_text("a line\n", encoding="utf-8")
     second.release()
     assert [place.name for place in path.parent.iterdir()] == ["r.jsonl"]
+
+
+def test_a_record_is_free_once_its_writer_has_ended_and_asking_leaves_nothing_behind(
+    path: Path, holder: subprocess.Popen[bytes]
+) -> None:
+    path.write_text("a line\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=f"is being measured by process {holder.pid}$") as error:
+        must_be_free(path)
+    assert error.value.hint == "wait until it has ended, or stop it first"
+
+    holder.kill()
+    holder.wait()
+    path.with_name("r.jsonl.lock").unlink()
+    must_be_free(path)
+    must_be_free(path.with_name("none.jsonl"))
+
+    RecordLock(path).release()
+    assert list(path.parent.iterdir()) == [path]

@@ -51,6 +51,8 @@ class StandIn:
         self.pids = [1]
         self.mps_pids: list[int] = []
         self.memory_by_pid: dict[int, int | None] = {}
+        self.names: dict[int, str] = {}
+        self.capability = (9, 0)
         self.used_bytes = 600 * MIB
         self.virtualization = pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
 
@@ -104,6 +106,14 @@ class StandIn:
 
     def _entries(self, pids: list[int]) -> list[Any]:
         return [SimpleNamespace(pid=pid, usedGpuMemory=self.memory_by_pid.get(pid)) for pid in pids]
+
+    def nvmlSystemGetProcessName(self, pid: int) -> str:  # noqa: N802
+        if pid not in self.names:  # as for a process of another container
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return self.names[pid]
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: str) -> tuple[int, int]:  # noqa: N802
+        return self.capability
 
     def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
         return self._or_fail("memory", SimpleNamespace(used=self.used_bytes))
@@ -171,6 +181,44 @@ def test_processes_that_share_the_device_through_mps_are_counted_once() -> None:
 
 def test_a_driver_that_lists_no_mps_processes_still_lists_the_others() -> None:
     assert sensor(StandIn(mps=not_supported())).processes() == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["/usr/bin/nvidia-cuda-mps-server", "nvidia-cuda-mps-server", "nvidia-cuda-mps-server -f"]
+)
+def test_an_idle_server_of_mps_is_no_other_process_on_the_device(name: str) -> None:
+    nvml = StandIn()
+    nvml.pids, nvml.names = [4711], {4711: name}
+
+    assert sensor(nvml).mps_server()
+    assert sensor(nvml).processes() == sensor(nvml).state().processes == 0
+
+
+def test_the_clients_of_a_server_of_mps_are_other_processes_and_this_process_is_not() -> None:
+    nvml = StandIn()
+    nvml.pids, nvml.mps_pids = [4711], [4712, os.getpid()]
+    nvml.names = {4711: "/usr/bin/nvidia-cuda-mps-server", 4712: "/usr/bin/python3"}
+
+    assert sensor(nvml).processes() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "failing"),
+    [
+        ("/usr/bin/nvidia-cuda-mps-server", (6, 0), {}),  # it does the work of its clients, which are not listed
+        ("/usr/bin/nvidia-cuda-mps-server", (9, 0), {"mps": not_supported()}),  # clients are not listed
+        ("/home/me/nvidia-cuda-mps-server.py", (9, 0), {}),
+        ("/usr/bin/python3", (9, 0), {}),
+    ],
+)
+def test_a_process_that_may_work_on_the_device_is_counted(
+    name: str, capability: tuple[int, int], failing: dict[str, Exception]
+) -> None:
+    nvml = StandIn(**failing)
+    nvml.pids, nvml.names, nvml.capability = [4711], {4711: name}, capability
+
+    assert sensor(nvml).processes() == 1
+    assert not sensor(nvml).mps_server()
 
 
 @pytest.mark.parametrize(("listed", "expected"), [((), None), ((os.getpid(), 4711), 1)])

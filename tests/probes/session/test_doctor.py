@@ -135,3 +135,13 @@ def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("probes.sensors.nvml.load_nvml", missing)
     (devices,) = (finding for finding in doctor.examine() if finding.topic == "devices")
     assert (devices.detail, devices.fix) == ("NVML does not start", "install the NVIDIA driver")
+
+
+def test_where_there_is_no_gpu_the_way_to_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probes.device.device.why_no_cuda", lambda: ("no NVIDIA GPU found", None))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    gpu = next(finding for finding in doctor.look() if finding.what == "gpu")
+
+    assert (gpu.ok, gpu.detail) == (False, "no NVIDIA GPU found")
+    assert gpu.fix is not None
+    assert "`mpplan probe --recipe slurm`" in gpu.fix

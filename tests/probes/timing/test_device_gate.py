@@ -135,3 +135,10 @@ def test_what_uses_a_gpu_before_us_is_said_whether_or_not_it_is_listed() -> None
     assert "another process uses the GPU" in str(in_use(1, 0.9))
     assert "2 other processes use the GPU" in str(in_use(2, 0.0))
     assert "was 37% busy before the probe used it, although no compute process is listed" in str(in_use(0, 0.37))
+
+
+def test_a_server_of_mps_without_clients_is_said_and_is_no_other_process() -> None:
+    assert "MPS) without clients is on the GPU; it is not counted" in str(in_use(0, 0.0, mps_server=True))
+    assert "was 37% busy" in str(in_use(0, 0.37, mps_server=True))
+    assert "is the only process listed" in str(in_use(0, 0.37, mps_server=True))
+    assert "another process uses the GPU" in str(in_use(1, 0.0, mps_server=True))

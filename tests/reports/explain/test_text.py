@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from reports.explain.text import WIDTH, figure, to_json, to_text
+from reports.explain.text import LEAST, WIDTH, figure, to_json, to_text
 from reports.explain.walk import explain
 
 
@@ -55,6 +55,18 @@ def test_remarks_and_sources_are_wrapped_between_words(recorded, width):
     assert max(map(len, texts)) <= width
     for row in explanation.sources:
         assert " ".join(row["what"].split()) in " ".join(sources.split())
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+@pytest.mark.parametrize("name", ["cost", "energy", "memory"])
+def test_lines_fit_a_terminal_and_say_the_same_as_whole_ones(recorded, columns, name):
+    whole, fitted = to_text(explain(recorded, name)), to_text(explain(recorded, name), columns)
+
+    for line in fitted.splitlines():
+        bare = line.lstrip("│├└─ ")
+        deep = len(line) - len(bare) + LEAST > columns
+        assert len(line) <= columns or deep or " " not in bare.strip(), line
+    assert re.sub(r"[│├└─\s]+", " ", fitted) == re.sub(r"[│├└─\s]+", " ", whole)
 
 
 def test_each_printed_product_comes_out_to_four_digits(recorded):

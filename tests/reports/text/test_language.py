@@ -238,3 +238,17 @@ def test_what_calibration_learns_of_kernels_and_what_fine_tuning_adds_has_plain_
 def test_every_way_to_checkpoint_has_its_words(mode):
     for lang in LANGUAGES:
         assert words_for(lang).has(f"ckpt.{mode}")
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "english", "chinese"),
+    [
+        ("starts", 1, "started once", "启动 1 次"), ("starts", 2, "started twice", "启动 2 次"),
+        ("starts", 3, "started 3 times", "启动 3 次"), ("times", 2, "twice", "2 次"),
+        ("times", 12, "12 times", "12 次"),
+        ("gpu_count", 2, "2 GPUs", None),
+    ],
+)  # fmt: skip
+def test_a_count_is_told_as_a_native_writes_it(key, number, english, chinese):
+    assert words_for("en").count(key, number) == english
+    assert chinese is None or words_for("zh").count(key, number) == chinese

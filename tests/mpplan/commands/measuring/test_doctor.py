@@ -35,3 +35,14 @@ def test_doctor_without_torch_says_what_to_install(run, monkeypatch: pytest.Monk
     assert result.code == 0
     assert "✗ torch" in result.out
     assert "pip install 'mpplan[probe]'" in result.out
+
+
+def test_doctor_fits_a_narrow_terminal(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = run("doctor").out
+    monkeypatch.setenv("COLUMNS", "400")
+    wide = run("doctor").out
+
+    assert max(map(len, wide.splitlines())) > 80
+    assert all(len(line) <= 40 or " " not in line.strip() for line in narrow.splitlines())
+    assert narrow.split() == wide.split()

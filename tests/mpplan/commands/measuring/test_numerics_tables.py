@@ -60,7 +60,7 @@ def test_scales_are_powers_and_a_limit_that_was_not_found_is_none():
     assert "2¹⁶" in text
     assert "2¹⁸" in text  # after some training
     assert "none" in text
-    assert "0.05 %, by arithmetic" in text
+    assert "0.05%, by arithmetic" in text
     assert "2^" not in text
     assert "does not train" not in text
 
@@ -72,7 +72,7 @@ def test_a_precision_that_takes_no_step_is_said_not_to_train():
     text = numerics_text(DOCUMENT | {"loss_scaling": [SCALING | {"dynamic": [never], "trains": False}]})
 
     assert "char-lm: FP16 does not train it" in text
-    assert "100 %" in text
+    assert "100%" in text
     assert "arithmetic" not in text
     assert "–" in text
 
@@ -153,7 +153,7 @@ def test_seeds_that_would_show_another_verdict_name_it_and_the_tests_are_counted
 
     assert "74: NOT equivalent" in text
     assert "all 2 tests" in text
-    assert "up to 10 %" in text  # 1 - 0.95^2
+    assert "up to 10%" in text  # 1 - 0.95^2
 
 
 def test_layers_stand_in_the_order_of_the_document_with_what_could_not_be_told():
@@ -186,7 +186,7 @@ def test_a_schedule_that_nobody_can_recommend_says_so():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "shown"), [(None, "–"), (0.0, "0 %"), (3e-6, "<0.01 %"), (0.01234, "1.23 %"), (1.0, "100 %")]
+    ("ratio", "shown"), [(None, "–"), (0.0, "0%"), (3e-6, "<0.01%"), (0.01234, "1.23%"), (1.0, "100%")]
 )
 def test_a_share_is_never_rounded_to_nothing(ratio, shown):
     assert percent(ratio) == shown

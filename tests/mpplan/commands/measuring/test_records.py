@@ -6,6 +6,8 @@ import gzip
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ import pytest
 from planner.records.home import records_dir
 from tests.planner.collective_points import collectives
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
+
+ROOT = Path(__file__).parents[4]
 
 pytestmark = pytest.mark.usefixtures("nothing_ships")
 
@@ -64,7 +68,7 @@ def test_a_record_is_shown_point_by_point(run, store) -> None:
     assert "device    NVIDIA H200" in out
     assert "trusted   yes" in out
     line = next(line for line in out.splitlines() if line.startswith("p0"))
-    assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1 %, 2 TFLOP in 4 ms = 500 TFLOP/s
+    assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1%, 2 TFLOP in 4 ms = 500 TFLOP/s
 
 
 def test_a_record_file_is_shown_by_its_path(run, store, tmp_path) -> None:
@@ -127,6 +131,24 @@ def test_a_record_is_removed_when_asked_twice(run, store) -> None:
 
     assert (result.code, path.exists()) == (0, False)
     assert "removed one" in result.err
+
+
+def test_a_record_that_is_being_measured_is_kept(run, store) -> None:
+    path = write_record(store / "one.jsonl", *h200(1))
+    program = (
+        "import sys; from pathlib import Path; from probes.record.lock import RecordLock;"
+        "lock = RecordLock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as probe:
+        assert probe.stdout is not None
+        assert probe.stdout.readline() == b"held\n"
+        result = run("records", "remove", "one", "--yes")
+        probe.kill()
+
+    assert (result.code, path.exists()) == (2, True)
+    assert f"is being measured by process {probe.pid}" in result.err
+    assert run("records", "remove", "one", "--yes").code == 0
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("", 2, True), ("n\n", 0, True), ("y\n", 0, False)])

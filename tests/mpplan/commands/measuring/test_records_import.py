@@ -121,7 +121,7 @@ def test_a_batch_that_the_log_contradicts_is_a_usage_error(run, home) -> None:
         ((str(SAMPLES / "zeus.csv"),), 2, "no file says which GPU was measured"),
         ((str(SAMPLES / "zeus.csv"), "--gpu", "h1000"), 2, "unknown GPU `h1000`"),
         ((str(SAMPLES / "zeus.csv"), "--gpu", "h100-sxm5-80gb", "--steps", STEPS), 2, "--steps has no effect on"),
-        ((POWER, "--steps", POWER), 3, "expected a log of training steps"),
+        ((POWER, "--steps", POWER), 3, "expected a log of training"),
         ((POWER, "--steps", STEPS, "--gpu", "b200-sxm-180gb"), 3, "expected a file of `b200-sxm-180gb`"),
         ((POWER, "--steps", STEPS, "--utc-offset", "here"), 2, "--utc-offset"),
         ((POWER, "--steps", STEPS, "--precision", "bf17"), 2, "--precision: unknown `bf17`"),

@@ -26,6 +26,16 @@ def test_a_figure_is_taken_apart_as_a_tree(run, plan, figure):
     assert "─ " in result.out
 
 
+def test_lines_are_whole_in_a_pipe_and_fit_a_terminal_whose_width_is_known(run, plan, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = run("explain", "plan.json", "time").out
+    monkeypatch.setenv("COLUMNS", "60")
+    fitted = run("explain", "plan.json", "time").out
+
+    assert max(len(line) for line in whole.splitlines() if " = " in line) > 96
+    assert max(map(len, fitted.splitlines())) <= 60
+
+
 def test_another_precision_can_be_asked_for(run, plan):
     assert run("explain", "plan.json", "cost", "--precision", "tf32").out.startswith("TF32 on H100")
 

@@ -148,6 +148,42 @@ def test_what_a_run_left_beside_a_record_without_a_line_is_gone_on_from_only_whe
     resumed.close()
 
 
+def interrupted(folder: Path, asked: NumericsOptions) -> None:
+    """Leave what a run leaves that was killed after its first part, before the record had a line."""
+    session = NumericsSession(asked)
+    session.parts.add("parity/numerics_suite_task:make/0", {"kept": True})
+    session.close()
+
+
+def test_a_run_is_not_gone_on_from_on_another_gpu_even_if_no_line_of_its_record_names_the_first(tmp_path: Path) -> None:
+    with fake_cuda(board=Board(number=0, index=0, count=1), whole_models=False):
+        interrupted(tmp_path, options(tmp_path, device="cuda"))
+    left = parts_path(tmp_path / "r.jsonl").read_text(encoding="utf-8")
+    with (
+        fake_cuda(board=Board(number=1, index=0, count=1), whole_models=False),
+        pytest.raises(UsageError, match=r"started with device_hash `[0-9a-f]+`, this is `[0-9a-f]+`") as error,
+    ):
+        NumericsSession(options(tmp_path, device="cuda", resume=True))
+
+    assert error.value.hint == "start a new record without `--resume`"
+    assert parts_path(tmp_path / "r.jsonl").read_text(encoding="utf-8") == left
+
+
+def test_parts_of_before_device_and_driver_were_kept_still_name_the_device(tmp_path: Path) -> None:
+    interrupted(tmp_path, options(tmp_path))
+    path = parts_path(tmp_path / "r.jsonl")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    head = next(line["document"] for line in lines if line["key"] == "head")
+    del head["begun_on"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    NumericsSession(options(tmp_path, resume=True)).close()
+
+    head["device_name"] = "AMD EPYC 7763"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    with pytest.raises(UsageError, match="started with device_name `AMD EPYC 7763`, this is"):
+        NumericsSession(options(tmp_path, resume=True))
+
+
 def test_a_task_that_fails_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`numerics_suite_task:breaks` failed in the first steps"):
         run(options(tmp_path, tasks=("numerics_suite_task:breaks",)))
