@@ -20,7 +20,7 @@ import numpy.typing as npt
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
-from planner.parallelism.chunks import even_chunks
+from planner.parallelism.chunks import even_chunks, needed_depth
 from planner.parallelism.layout import Layouts
 from planner.training.recipe import ACT_CKPT, Recipe
 
@@ -83,15 +83,16 @@ MOST_UNEVEN_ON_GIVEN = 64
 def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
     """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more.
 
-    Depths with nearly even stages (`UNEVEN`, `UNEVEN_ON_GIVEN`) are also tried: powers of two and three times a power
-    of two, or every depth if the number of GPUs is given.
+    Depths with nearly even stages (`UNEVEN`, `UNEVEN_ON_GIVEN`) are also tried: those without a spare stage, or with
+    one that multi-token prediction may have to itself; or every depth if the number of GPUs is given.
     """
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
     even = [depth for depth in {*divisors(layers), *divisors(padded)} if depth <= min(layers, 128)]
-    tried, most = [*_powers(MOST_UNEVEN), *(3 * power for power in _powers(MOST_UNEVEN // 3))], UNEVEN
+    needed = {needed_depth(layers, depth) for depth in range(2, MOST_UNEVEN + 1)}
+    tried, most = needed | {depth + 1 for depth in needed if recipe.model.mtp_unrolled}, UNEVEN
     if on_given_gpus:
-        tried, most = list(range(2, MOST_UNEVEN_ON_GIVEN + 1)), UNEVEN_ON_GIVEN
+        tried, most = set(range(2, MOST_UNEVEN_ON_GIVEN + 1)), UNEVEN_ON_GIVEN
     nearly = [depth for depth in tried if depth <= layers and -(-layers // depth) * depth <= most * layers]
     return sorted({*even, *nearly})
 
