@@ -1,6 +1,6 @@
 """The layouts that a question allows, as arrays.
 
-The search space has tensor parallel sizes (powers of two that divide the heads and fit in the NVLink domain, or in the
+The search space has tensor parallel sizes (powers of two that split the model and fit in the NVLink domain, or in the
 node if there is none; 1 for 4-bit weights, whose packed blocks no common software splits: bitsandbytes); pipeline
 depths that split the layers evenly or nearly so; context parallel sizes for long sequences; expert parallel sizes that
 divide the experts; micro-batches of 1 to 128; the checkpointing modes of the software; ZeRO 1 (states) and, without a
@@ -22,6 +22,7 @@ from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.chunks import even_chunks, needed_depth
 from planner.parallelism.layout import Layouts
+from planner.parallelism.tensor import check_tensor_size, tensor_sizes
 from planner.training.recipe import ACT_CKPT, Recipe
 
 Ints = npt.NDArray[np.int64]
@@ -53,13 +54,6 @@ def divisors(number: int) -> list[int]:
     """All divisors in ascending order."""
     small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)})
-
-
-def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two up to 16 that divide the heads and fit in an NVLink domain, else a node; 1 for 4-bit weights."""
-    heads, most = recipe.model.heads_to_split, 1 if recipe.how.low_bits else 16
-    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, most, heads)
-    return [t for t in _powers(limit) if heads % t == 0]
 
 
 STAGE_MULTIPLE = 4
@@ -202,12 +196,8 @@ def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
 
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
-    if fixed.tp and model.heads_to_split % fixed.tp:
-        key = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
-        raise UsageError(
-            Message.of(key, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
-            hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads_to_split) if d <= 64)),
-        )
+    if fixed.tp:
+        check_tensor_size(model, fixed.tp)
     if fixed.pp and fixed.pp > model.layers:
         raise UsageError(
             Message.of("error.pp_layers", pp=fixed.pp, layers=model.layers, model=model.name),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
 from planner.models.catalogue import find_model
-from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import (
     MANY_GPUS,
@@ -20,7 +19,6 @@ from planner.parallelism.search import (
     divisors,
     enumerate_layouts,
     pipeline_depths,
-    tensor_sizes,
 )
 from planner.training.grad_compression import load_grad_compressions
 from planner.training.recipe import ACT_CKPT
@@ -107,26 +105,6 @@ def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
     assert np.all(layouts.pp <= training.model.layers)
     assert np.all((layouts.vp == 1) | ((layouts.pp > 1) & (layouts.grad_accum % layouts.pp == 0)))
     assert np.all((layouts.zero < 3) | (layouts.pp == 1))
-
-
-def test_no_tensor_parallel_size_splits_a_key_head_of_linear_attention():
-    alone = LinearAttention(layers=2, key_heads=1, key_dim=64, value_heads=16, value_dim=64)
-    few, scanning = shape(layers=2, heads=16, linear=replace(alone, key_heads=4)), shape(layers=2, linear=alone)
-    no_attention = replace(few, heads=6, attention_layers=0)
-
-    # Megatron-Core, `MambaMixer`: "ngroups must be evenly divisible by tp_size"
-    sizes = [tensor_sizes(recipe(model), cluster("h100-sxm5-80gb")) for model in (few, scanning, no_attention)]
-    assert sizes == [[1, 2, 4], [1], [1, 2, 4]]
-    with pytest.raises(UsageError) as caught:
-        enumerate_layouts(recipe(few), cluster("h100-sxm5-80gb"), FixedLayout(tp=8), gpus=8)
-    assert caught.value.message.key == "error.tp_linear_heads"
-
-
-def test_tensor_parallel_stays_in_the_nvlink_domain_or_the_machine():
-    assert tensor_sizes(recipe("llama-3.1-70b"), H100) == [1, 2, 4, 8]
-    assert tensor_sizes(recipe("llama-3.1-70b"), cluster("l40s")) == [1, 2, 4, 8]  # a machine of eight over PCIe
-    assert tensor_sizes(recipe("llama-2-13b"), H100) == [1, 2, 4, 8]  # 40 heads
-    assert tensor_sizes(recipe("falcon-7b"), H100) == [1]  # 71 heads
 
 
 def test_pipeline_depths_waste_at_most_eighteen_percent_of_the_fullest_stage():
