@@ -19,9 +19,9 @@ def even_chunks(layers: int, chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.bo
     return np.asarray(even & (chunks <= layers + 2))
 
 
-def needed_depth(layers: int, depth: int) -> int:
-    """Return the fewest stages whose fullest has no more layers than that of a pipeline of `depth` stages.
+def needed_depth(layers: int, depths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the fewest stages whose fullest has no more layers than that of a pipeline of each depth, `[depth]`.
 
     Of 62 layers, each of 24 stages has up to 3, as each of 21 stages has: three stages more cost GPUs and save no time.
     """
-    return -(-layers // -(-layers // depth))
+    return np.asarray(-(-layers // -(-layers // depths)))

@@ -83,7 +83,7 @@ def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
     even = [depth for depth in {*divisors(layers), *divisors(padded)} if depth <= min(layers, 128)]
-    needed = {needed_depth(layers, depth) for depth in range(2, MOST_UNEVEN + 1)}
+    needed = set(needed_depth(layers, np.arange(2, MOST_UNEVEN + 1)).tolist())
     tried, most = needed | {depth + 1 for depth in needed if recipe.model.mtp_unrolled}, UNEVEN
     if on_given_gpus:
         tried, most = set(range(2, MOST_UNEVEN_ON_GIVEN + 1)), UNEVEN_ON_GIVEN

@@ -12,4 +12,4 @@ def test_layers_are_even_chunks_alone_or_with_both_ends():
 
 
 def test_a_stage_is_needed_where_fewer_would_leave_more_layers_on_the_fullest():
-    assert [needed_depth(62, depth) for depth in (1, 16, 21, 22, 24, 31, 62)] == [1, 16, 21, 21, 21, 31, 62]
+    assert needed_depth(62, np.array([1, 16, 21, 22, 24, 31, 62])).tolist() == [1, 16, 21, 21, 21, 31, 62]

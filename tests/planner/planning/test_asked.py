@@ -231,6 +231,17 @@ def test_a_published_batch_is_left_where_another_is_much_faster():
     assert planned(**asked | {"gpus": "8192"})[1].plan.layout.global_batch == 2048
 
 
+def test_a_published_batch_is_not_kept_by_a_pipeline_with_stages_to_spare():
+    asked = {"model": "llama-3.1-405b", "precision": "fp8", "tokens": "1T", "gpus": "768"}
+    published = planned(**asked, global_batch="2048")
+    chosen = planned(**asked)
+
+    assert published[1].plan.layout.pp == 48  # 126 layers, three on a stage: 42 stages would do
+    assert chosen[1].plan.layout.pp == 1
+    assert chosen[1].plan.layout.global_batch == 2016  # 96 ranks, 1.6 % fewer sequences
+    assert pace_s(*chosen) < 0.96 * pace_s(*published)
+
+
 def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():
     with pytest.raises(UsageError) as caught:
         planned(params="7B", gpus="64", tp="4", pp="4", vp="3")
