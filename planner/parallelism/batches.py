@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planner.hardware.cluster import Cluster
-from planner.parallelism.search import FixedLayout, context_sizes, fixed_or, pipeline_depths, tensor_sizes
+from planner.parallelism.search import FixedLayout, context_sizes, fixed_or, pipeline_depths
+from planner.parallelism.tensor import tensor_sizes
 from planner.training.recipe import Recipe
 
 

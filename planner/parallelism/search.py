@@ -1,6 +1,6 @@
 """The layouts that a question allows, as arrays.
 
-The search space has tensor parallel sizes (powers of two that divide the heads and fit in the NVLink domain, or in the
+The search space has tensor parallel sizes (powers of two that split the model and fit in the NVLink domain, or in the
 node if there is none; 1 for 4-bit weights, whose packed blocks no common software splits: bitsandbytes); pipeline
 depths that split the layers evenly or nearly so; context parallel sizes for long sequences; expert parallel sizes that
 divide the experts; micro-batches of 1 to 128; the checkpointing modes of the software; ZeRO 1 (states) and, without a
@@ -20,8 +20,9 @@ import numpy.typing as npt
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
-from planner.parallelism.chunks import even_chunks
+from planner.parallelism.chunks import even_chunks, needed_depth
 from planner.parallelism.layout import Layouts
+from planner.parallelism.tensor import check_tensor_size, tensor_sizes
 from planner.training.recipe import ACT_CKPT, Recipe
 
 Ints = npt.NDArray[np.int64]
@@ -55,13 +56,6 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
-def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two up to 16 that divide the heads and fit in an NVLink domain, else a node; 1 for 4-bit weights."""
-    heads, most = recipe.model.heads_to_split, 1 if recipe.how.low_bits else 16
-    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, most, heads)
-    return [t for t in _powers(limit) if heads % t == 0]
-
-
 STAGE_MULTIPLE = 4
 """If the layers do not split into four equal parts, teams count the ends of the model as layers: 126 and 2 of Llama 3.1
 405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
@@ -83,15 +77,16 @@ MOST_UNEVEN_ON_GIVEN = 64
 def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
     """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more.
 
-    Depths with nearly even stages (`UNEVEN`, `UNEVEN_ON_GIVEN`) are also tried: powers of two and three times a power
-    of two, or every depth if the number of GPUs is given.
+    Depths with nearly even stages (`UNEVEN`, `UNEVEN_ON_GIVEN`) are also tried: those without a spare stage, or with
+    one that multi-token prediction may have to itself; or every depth if the number of GPUs is given.
     """
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
     even = [depth for depth in {*divisors(layers), *divisors(padded)} if depth <= min(layers, 128)]
-    tried, most = [*_powers(MOST_UNEVEN), *(3 * power for power in _powers(MOST_UNEVEN // 3))], UNEVEN
+    needed = set(needed_depth(layers, np.arange(2, MOST_UNEVEN + 1)).tolist())
+    tried, most = needed | {depth + 1 for depth in needed if recipe.model.mtp_unrolled}, UNEVEN
     if on_given_gpus:
-        tried, most = list(range(2, MOST_UNEVEN_ON_GIVEN + 1)), UNEVEN_ON_GIVEN
+        tried, most = set(range(2, MOST_UNEVEN_ON_GIVEN + 1)), UNEVEN_ON_GIVEN
     nearly = [depth for depth in tried if depth <= layers and -(-layers // depth) * depth <= most * layers]
     return sorted({*even, *nearly})
 
@@ -201,12 +196,8 @@ def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
 
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
-    if fixed.tp and model.heads_to_split % fixed.tp:
-        key = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
-        raise UsageError(
-            Message.of(key, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
-            hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads_to_split) if d <= 64)),
-        )
+    if fixed.tp:
+        check_tensor_size(model, fixed.tp)
     if fixed.pp and fixed.pp > model.layers:
         raise UsageError(
             Message.of("error.pp_layers", pp=fixed.pp, layers=model.layers, model=model.name),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.lazy import dataclass
+from planner.parallelism.chunks import needed_depth
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Score, step_of
@@ -300,14 +301,17 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
     The ratio is proportional to `1 + batch / critical batch` (McCandlish et al. 2018, arXiv 1812.06162, equation 2.11).
     A larger batch therefore wins only if it gains more speed than it loses in learning per token; the plan's own tokens
     stay those of the question. A batch other than the one that the model's team published, or that is usual for
-    fine-tuning, counts as a tenth longer (`UNPUBLISHED`).
+    fine-tuning, counts as a tenth longer (`UNPUBLISHED`). So does that batch itself with a pipeline that has stages to
+    spare (`needed_depth`): no team would pay for those only to keep a batch that its GPUs do not divide.
     """
     ratio = np.ones(len(layouts))
     if recipe.critical_batch is not None:
         batch = np.maximum(layouts.global_batch, recipe.global_batch)
         ratio = (recipe.critical_batch + batch) / (recipe.critical_batch + recipe.global_batch)
     if recipe.keeps_batch:
-        ratio = np.where(layouts.global_batch == recipe.global_batch, ratio, UNPUBLISHED * ratio)
+        most_pp = needed_depth(recipe.model.layers, layouts.pp) + (recipe.model.mtp_unrolled > 0)
+        kept = (layouts.global_batch == recipe.global_batch) & (layouts.pp <= most_pp)
+        ratio = np.where(kept, ratio, UNPUBLISHED * ratio)
     return np.asarray(ratio)
 
 

@@ -21,8 +21,10 @@ def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, .
         for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or (seq / c >= 4096 and seq % c == 0)):
             for pp in range(1, min(model.layers, 128) + 1):
                 even = model.layers % pp == 0 or -(-model.layers // 4) * 4 % pp == 0  # ends of the model as layers
-                round_ = pp in (2, 3, 4, 6, 8, 12, 16, 24, 32) and -(-model.layers // pp) * pp <= 1.18 * model.layers
-                if not (even or round_) or gpus % (tp * cp * pp):
+                fullest = -(-model.layers // pp)
+                spare = any(-(-model.layers // fewer) == fullest for fewer in range(1, pp))  # stages that save no time
+                nearly = pp <= 32 and not spare and fullest * pp <= 1.18 * model.layers
+                if not (even or nearly) or gpus % (tp * cp * pp):
                     continue
                 dp = gpus // (tp * cp * pp)
                 for vp in range(1, model.layers + 3):

@@ -407,6 +407,8 @@ TEMPLATES: dict[str, str] = {
     "error.cap_below_server": "one server draws {server_kw:sig} kW at the meter, but the cap is {cap_kw:sig} kW",
     "error.no_hours": "a run that takes no time has no mean power",
     "error.tp_heads": "--tp {tp} does not divide the {heads} attention heads of {model}",
+    "error.tp_kv_heads": "--tp {tp} is neither a divisor nor a multiple of the {heads} key and value heads of {model}",
+    "error.tp_ffn": "--tp {tp} does not divide the feed-forward size {size} of {model}",
     "error.tp_linear_heads": "--tp {tp}: the heads of {model}, including those of linear attention, can be split over at most {heads} GPUs",
     "error.tp_low_bits": "--tp {tp} cannot be used with --method {method}: its 4-bit weights are packed in blocks that no common software splits",
     "error.pp_last_layers": "--pp {pp} cannot be used with `--method freeze`: only the last layers are trained, and the first stages would wait for them",

@@ -407,6 +407,8 @@ TEMPLATES: dict[str, str] = {
     "error.cap_below_server": "一台服务器在电表处需 {server_kw:sig} 千瓦，总功率上限只有 {cap_kw:sig} 千瓦",
     "error.no_hours": "时长为零的训练没有平均功率",
     "error.tp_heads": "--tp {tp} 不能整除 {model} 的 {heads} 个注意力头",
+    "error.tp_kv_heads": "--tp {tp} 既不能整除 {model} 的 {heads} 个键值头，也不是其整数倍",
+    "error.tp_ffn": "--tp {tp} 不能整除 {model} 的前馈层宽度 {size}",
     "error.tp_linear_heads": "--tp {tp}：{model} 的注意力头（包括线性注意力头）最多可切分到 {heads} 张 GPU",
     "error.tp_low_bits": "--tp {tp} 不能与 --method {method} 同用：其 4 位权重按块打包，常用软件都无法切分",
     "error.pp_last_layers": "--pp {pp} 不能与 `--method freeze` 同用：只训练最后几层，前面的流水线段只能等待它们",

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
 from planner.models.catalogue import find_model
-from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import (
     MANY_GPUS,
@@ -20,7 +19,6 @@ from planner.parallelism.search import (
     divisors,
     enumerate_layouts,
     pipeline_depths,
-    tensor_sizes,
 )
 from planner.training.grad_compression import load_grad_compressions
 from planner.training.recipe import ACT_CKPT
@@ -109,26 +107,6 @@ def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
     assert np.all((layouts.zero < 3) | (layouts.pp == 1))
 
 
-def test_no_tensor_parallel_size_splits_a_key_head_of_linear_attention():
-    alone = LinearAttention(layers=2, key_heads=1, key_dim=64, value_heads=16, value_dim=64)
-    few, scanning = shape(layers=2, heads=16, linear=replace(alone, key_heads=4)), shape(layers=2, linear=alone)
-    no_attention = replace(few, heads=6, attention_layers=0)
-
-    # Megatron-Core, `MambaMixer`: "ngroups must be evenly divisible by tp_size"
-    sizes = [tensor_sizes(recipe(model), cluster("h100-sxm5-80gb")) for model in (few, scanning, no_attention)]
-    assert sizes == [[1, 2, 4], [1], [1, 2, 4]]
-    with pytest.raises(UsageError) as caught:
-        enumerate_layouts(recipe(few), cluster("h100-sxm5-80gb"), FixedLayout(tp=8), gpus=8)
-    assert caught.value.message.key == "error.tp_linear_heads"
-
-
-def test_tensor_parallel_stays_in_the_nvlink_domain_or_the_machine():
-    assert tensor_sizes(recipe("llama-3.1-70b"), H100) == [1, 2, 4, 8]
-    assert tensor_sizes(recipe("llama-3.1-70b"), cluster("l40s")) == [1, 2, 4, 8]  # a machine of eight over PCIe
-    assert tensor_sizes(recipe("llama-2-13b"), H100) == [1, 2, 4, 8]  # 40 heads
-    assert tensor_sizes(recipe("falcon-7b"), H100) == [1]  # 71 heads
-
-
 def test_pipeline_depths_waste_at_most_eighteen_percent_of_the_fullest_stage():
     depths = pipeline_depths(recipe("llama-3.1-405b"))  # 126 layers
 
@@ -137,22 +115,33 @@ def test_pipeline_depths_waste_at_most_eighteen_percent_of_the_fullest_stage():
     assert all(-(-126 // depth) * depth <= 1.18 * 126 for depth in depths)
 
 
-def test_powers_of_two_and_three_times_them_may_be_nearly_even_stages_and_whatever_divides_the_gpus_given():
+def test_nearly_even_stages_have_none_to_spare_and_are_whatever_divides_the_gpus_given():
     layers = {"llama-3.1-405b": 126, "llama-3.1-70b": 80, "llama-3.1-8b": 32}
     free, given = (
         {model: set(pipeline_depths(recipe(model), on_given_gpus=exact)) for model in layers} for exact in (False, True)
     )
 
-    assert {8, 16, 32} <= free["llama-3.1-405b"]  # 16, 8 and 4 layers on the fullest
-    assert not {11, 13, 22} & free["llama-3.1-405b"]
-    assert {11, 13, 22} <= given["llama-3.1-405b"]  # 12 x 11, 10 x 13 and 6 x 22: up to 5 % more than 126
-    assert {3, 6, 12} <= free["llama-3.1-70b"]  # 27, 14 and 7 layers on the fullest
-    assert {7, 9} <= given["llama-3.1-70b"] - free["llama-3.1-70b"]
+    assert {8, 11, 13, 16, 26, 32} <= free["llama-3.1-405b"]  # 16, 12, 10, 8, 5 and 4 layers on the fullest
+    assert not {15, 24, 30} & free["llama-3.1-405b"]  # 9, 6 and 5, as on 14, 21 and 26 stages
+    assert {11, 15, 22} <= given["llama-3.1-405b"]  # 12 x 11, 9 x 15 and 6 x 22: up to 7 % more than 126
+    assert {3, 6, 7, 9, 12, 14, 27} <= free["llama-3.1-70b"]  # 27, 14, 12, 9, 7, 6 and 3 layers on the fullest
+    assert {11, 13} <= given["llama-3.1-70b"] - free["llama-3.1-70b"]
     assert {19, 64} & given["llama-3.1-70b"] == {19}  # 5 x 19 is 19 % more than 80, 2 x 64 is 60 %
     assert {6, 10, 24} & given["llama-3.1-8b"] == {6, 10, 24}  # 6 x 6, 10 x 4 and 24 x 2: up to half as much again
     for model, depths in given.items():
         assert max(depths) <= layers[model]
         assert free[model] <= depths
+
+
+def test_one_stage_may_hold_multi_token_prediction_alone():
+    shape = replace(find_model("deepseek-v3"), mtp_layers=1).unrolled()  # 61 layers and the module
+
+    depths = set(pipeline_depths(replace(recipe("deepseek-v3"), model=shape)))
+
+    assert shape.layers == 62
+    assert {9, 11, 13, 16, 21} <= depths  # 7, 6, 5, 4 and 3 layers on the fullest
+    assert {14, 22} <= depths  # 13 x 5 and 21 x 3 hold the 61
+    assert not {20, 23, 24} & depths  # as many layers on the fullest as on 16 and 22 stages
 
 
 def test_context_parallel_is_for_long_sequences():

@@ -13,7 +13,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, expected_s_per_sequence, tokens_ratio
+from planner.planning.choice import best_given, best_on, expected_s_per_sequence, tokens_ratio
 from planner.planning.estimate import estimate
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.shortage import fits_on
@@ -40,7 +40,7 @@ def figures(case: Case, gpus: int, recipe: Recipe) -> tuple[float, float, bool]:
 
     Weighed by the tokens that a loss takes with its batch, over those with the recipe's.
     """
-    choice = best_on(case, FixedLayout(), gpus)
+    choice = best_given(case, FixedLayout(), gpus)
     if choice.best is None:
         return np.inf, np.inf, False
     pace_s = float((expected_s_per_sequence(case, choice.winner) * tokens_ratio(choice.winner, recipe))[0])
@@ -54,6 +54,8 @@ def figures(case: Case, gpus: int, recipe: Recipe) -> tuple[float, float, bool]:
         {"params": "8B", "deadline": "10d"},
         {"params": "13B", "deadline": "7d", "precision": "fp8"},
         {"params": "8B", "budget": "60k"},
+        {"model": "deepseek-v3", "tokens": "5e11", "deadline": "45d"},
+        {"params": "1T", "tokens": "1e12", "gpu": "gb200", "precision": "fp8", "deadline": "200d"},
     ],
 )
 def test_no_neighbour_in_count_or_batch_is_sooner_and_cheaper(asked):
@@ -227,6 +229,17 @@ def test_a_published_batch_is_left_where_another_is_much_faster():
     assert chosen[1].plan.layout.global_batch != 2048
     assert pace_s(*chosen) < 0.9 * pace_s(*published)
     assert planned(**asked | {"gpus": "8192"})[1].plan.layout.global_batch == 2048
+
+
+def test_a_published_batch_is_not_kept_by_a_pipeline_with_stages_to_spare():
+    asked = {"model": "llama-3.1-405b", "precision": "fp8", "tokens": "1T", "gpus": "768"}
+    published = planned(**asked, global_batch="2048")
+    chosen = planned(**asked)
+
+    assert published[1].plan.layout.pp == 48  # 126 layers, three on a stage: 42 stages would do
+    assert chosen[1].plan.layout.pp == 1
+    assert chosen[1].plan.layout.global_batch == 2016  # 96 ranks, 1.6 % fewer sequences
+    assert pace_s(*chosen) < 0.96 * pace_s(*published)
 
 
 def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():

@@ -150,6 +150,16 @@ def test_a_longer_deadline_takes_no_more_gpus_for_a_model_whose_lean_layouts_are
     assert counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "precision", "days"), [("5e11", "bf16", (90, 150, 200)), ("2e12", "fp8", (150, 200))]
+)
+def test_a_longer_deadline_takes_no_more_gpus_for_layers_that_few_depths_divide(tokens, precision, days):
+    case = case_of(model="deepseek-v3", tokens=tokens, gpu="h200", precision=precision)
+    counts = [fewest(case, FREE, DRAWS, by(limit * 86400)).gpus for limit in days]
+
+    assert counts == sorted(counts, reverse=True)
+
+
 def test_more_gpus_never_take_markedly_longer():
     for case in (case_of(params="8B"), case_of(params="70B", precision="fp8")):
         choices = [best_on(case, FREE, gpus) for gpus in (64, 128, 192, 256, 384, 512, 768, 1024)]

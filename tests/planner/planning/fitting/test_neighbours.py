@@ -22,7 +22,7 @@ def planned_on(case, gpus: int) -> bool:
     [
         ({"params": "70B"}, 777, 776, 784),
         ({"params": "13B", "global_batch": "512"}, 250, 192, 256),
-        ({"model": "opt-175b", "global_batch": "1024"}, 992, 768, 1024),
+        ({"model": "opt-175b", "global_batch": "1024"}, 992, 896, 1024),
     ],
 )
 def test_the_next_whole_nodes_on_which_a_batch_splits_are_named(asked, gpus, fewer, more):
