@@ -82,13 +82,22 @@ def _conflicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _as_validated(
     learned: Calibration, observations: Sequence[Observation], shipped: Parameters, recorded: RunRecords
 ) -> Calibration:
-    """Replace the errors by those that `mpplan validate` shows for the rows, without and with the calibration."""
-    from planner.calibration.linear import drawn_residuals
-    from planner.calibration.own_runs import restated, totals
+    """Replace errors and widths by those that `mpplan validate` shows for the rows, without and with the calibration.
 
-    before = drawn_residuals(observations, shipped)
-    after = drawn_residuals(_with_records(observations, recorded, learned.parameters), learned.parameters)
-    return replace(learned, rows=restated(learned.rows, before, after), totals=totals(observations, before, after))
+    Learning judges widths to first order. It thus misses limits (a GPU draws no more than its power limit) and what no
+    run teaches, like the time that failures of a whole run take.
+    """
+    from planner.calibration.linear import drawn
+    from planner.calibration.own_runs import restated, totals, width_ratios
+
+    before = drawn(observations, shipped)
+    after = drawn(_with_records(observations, recorded, learned.parameters), learned.parameters)
+    return replace(
+        learned,
+        rows=restated(learned.rows, before.residual, after.residual),
+        totals=totals(observations, before.residual, after.residual),
+        width_ratio=width_ratios(observations, after.width_ratio / before.width_ratio),
+    )
 
 
 def _with_records(

@@ -27,6 +27,7 @@ from planner.calibration.own_runs import (
     own_rows,
     slower,
     totals,
+    width_ratios,
 )
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.calibration.spreads import BY_PART, RESIDUALS
@@ -67,7 +68,7 @@ class Calibration:
     """Whether the models are mixtures of experts: one value if all are of one kind, else both."""
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
-    """Width of the range after over before, averaged over the rows, by figure."""
+    """Width of the range, over its middle, after over before, averaged over the rows, by figure."""
     totals: tuple[Total, ...] = ()
     """Overall result of the rows, by figure."""
 
@@ -276,14 +277,14 @@ def _left_out(
 def _widths(
     observations: Sequence[Observation], joint: Joint, solved: _Solved, sd: Floats, scales: Mapping[Figure, float]
 ) -> dict[str, float]:
-    """Return the width of the range after over before, averaged over the rows, by figure."""
-    figures, slopes = np.array([o.figure for o in observations]), solved.slopes
+    """Return the width of the range after over before to first order, averaged over the rows, by figure."""
+    slopes = solved.slopes
     own_after = sd * np.array([scales[o.figure] for o in observations])
     before, after = (
         np.sinh(Z90 * np.sqrt(((slopes @ covariance) * slopes).sum(axis=1) + own**2))
         for covariance, own in ((joint.covariance, sd), (solved.covariance, own_after))
     )
-    return {figure.value: float(np.mean((after / before)[figures == figure])) for figure in scales}
+    return width_ratios(observations, after / before)
 
 
 def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:

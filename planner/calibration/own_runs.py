@@ -236,6 +236,17 @@ def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[Own
     )
 
 
+def width_ratios(observations: Sequence[Observation], ratio: Floats) -> dict[str, float]:
+    """Return the mean over the rows of each figure of the width of the range after over that before.
+
+    Args:
+        observations: the rows.
+        ratio: width after over width before, each over the middle of its range, `[row]`.
+    """
+    figures = np.array([o.figure for o in observations])
+    return {figure.value: float(np.mean(ratio[figures == figure])) for figure in Figure if (figures == figure).any()}
+
+
 def _left_out(row: OwnRow, before: float, after: float) -> float:
     """Return the logarithm of the left-out row's prediction over its measurement, at the middle of the draws."""
     apart_before, apart_after = before - math.log1p(row.error_before), after - math.log1p(row.error_after)
