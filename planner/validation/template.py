@@ -4,7 +4,7 @@ from __future__ import annotations
 
 COLUMNS = {
     "id": "your own name for the run",
-    "model": "a name listed by `mpplan models`, or any name if the shape is given below",
+    "model": "a name listed by `mpplan models` or `mpplan models --images`, or any name if the shape is given below",
     "precision": "fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4",
     "gpu": "a GPU listed by `mpplan gpus`",
     "n_gpus": "total number of GPUs in the run",
@@ -51,7 +51,8 @@ COLUMNS = {
     "policy": "like bf16-pure or fp8-rowwise, as for `--policy`; blank: the framework's default for the precision",
     "in_backward": "y: the optimizer steps inside the backward pass",
     "flops_convention": "how tflops_per_gpu and mfu count; all words that apply: model FLOP (attention in full), "
-    "attention halved, hardware FLOP (recomputation counted), logits excluded; blank: model FLOP, attention halved",
+    "attention halved, hardware FLOP (recomputation counted), logits excluded; blank: as a plan does (model FLOP, "
+    "attention halved)",
     "series": "the same word on all repeats of one configuration",
     "lineage": "the team and its software; a calibration covers one team, so leave it blank or the same on every row",
 }
