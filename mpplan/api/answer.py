@@ -370,7 +370,7 @@ def _with_calibration(answer: Answer, question: Question, calibration: ReadCalib
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
     used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    far = calibration.unlike(gpus, question.stack, is_mixture=question.model.experts > 0)
+    far = calibration.unlike(gpus, question.stack, question.model)
     older = calibration.of_other_version(__version__)
     return replace(answer, warnings=(*answer.warnings, used, *older, *far), calibration=facts)
 

@@ -66,6 +66,8 @@ class Calibration:
     """Kernels of the runs, as `--stack` names them."""
     mixtures: tuple[bool, ...]
     """Whether the models are mixtures of experts: one value if all are of one kind, else both."""
+    images: tuple[bool, ...]
+    """Whether they are vision models: one value if all are of one kind, else both."""
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
     """Width of the range, over its middle, after over before, averaged over the rows, by figure."""
@@ -119,6 +121,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
         gpus=tuple(sorted({o.prepared.cluster.gpu.id for o in observations})),
         stacks=tuple(sorted({o.prepared.recipe.stack for o in observations})),
         mixtures=tuple(sorted({o.prepared.recipe.model.experts > 0 for o in observations})),
+        images=tuple(sorted({o.prepared.recipe.model.has_network for o in observations})),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
         width_ratio=_widths(observations, prior.joint, solved, sd, scales),
         totals=totals(observations, first.residual, after),

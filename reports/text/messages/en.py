@@ -269,6 +269,8 @@ TEMPLATES: dict[str, str] = {
     "warning.calibration_stack": "the calibration was learned from runs with {old}, but this plan uses {new}: plan with {old} if it is to run as they did",
     "warning.calibration_dense": "the calibration was learned from dense models: it says nothing about the routing and the experts of a mixture of experts, yet also changes their times",
     "warning.calibration_mixture": "the calibration was learned from mixtures of experts: part of what it changes in this dense model may be due to their routing and experts",
+    "warning.calibration_images": "the calibration was learned from vision models: it says nothing about the kernels of a language model, yet also changes its times and its memory",
+    "warning.calibration_language": "the calibration was learned from language models: it says nothing about the kernels of a vision model, yet also changes its times and its memory",
     "warning.calibration_gpu": "the calibration was learned on {learned_on}: for {gpus} it says what your software does, but nothing about the GPU",
     "warning.rates_of_record": "{gpu:gpu}: rates measured in record `{record}` are used ({date})",
     "warning.calibration_without_record": "`{name}` was learned without {names} of {gpus}, so evidence found in both is counted twice; run `mpplan calibrate {source}` again with the same --records, or plan without one of them",

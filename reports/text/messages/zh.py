@@ -269,6 +269,8 @@ TEMPLATES: dict[str, str] = {
     "warning.calibration_stack": "校准来自使用 {old} 的训练，而本计划使用 {new}：若要按同样方式训练，请用 {old} 规划",
     "warning.calibration_dense": "校准来自稠密模型：它不说明混合专家模型的路由与专家，却也会改变其耗时",
     "warning.calibration_mixture": "校准来自混合专家模型：它对这个稠密模型的调整，部分可能源于其路由与专家",
+    "warning.calibration_images": "校准来自视觉模型：它不说明语言模型的内核，却也会改变其耗时与显存",
+    "warning.calibration_language": "校准来自语言模型：它不说明视觉模型的内核，却也会改变其耗时与显存",
     "warning.calibration_gpu": "校准来自 {learned_on}：对 {gpus} 只说明软件的表现，不说明 GPU",
     "warning.rates_of_record": "{gpu:gpu}：采用测量记录 `{record}` 中实测的速率（{date}）",
     "warning.calibration_without_record": "`{name}` 校准时没有用到 {gpus} 的测量记录 {names}：两者共有的证据会被重复计入；请用相同的 --records 重新运行 `mpplan calibrate {source}`，或规划时只用其中之一",
