@@ -164,7 +164,22 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
             hint="`mpplan calibrate --template` says what each column holds",
         )
     warnings = [f"not learned from: {_unused(reasons, most=SHOWN)}"] if reasons else []
-    return observations, [*unknown_words_told(rows), *warnings, *([_unused(uneven, most=SHOWN)] if uneven else [])]
+    odd_batches = [_unused(uneven, most=SHOWN)] if uneven else []
+    return observations, [*unknown_words_told(rows), *warnings, *odd_batches, *_unsaid_meter(observations)]
+
+
+def _unsaid_meter(observations: Sequence[Observation]) -> list[str]:
+    """Warn about rows of energy that leave open where it was metered: GPUs' meters show about half of a building's."""
+    from planner.validation.machine import FACILITY_PUE
+
+    energy = [o.run for o in observations if o.run.metric == "energy_mwh" and not o.run.energy_scope]
+    if not energy:
+        return []
+    pues = sorted({run.pue or FACILITY_PUE for run in energy})
+    taken = f"taken as metered for the whole building, with a PUE of {', '.join(f'{pue:g}' for pue in pues)}"
+    return [
+        f"{_named([run.id for run in energy], SHOWN)}: energy_scope: blank, {taken}; give gpu for the GPUs' own meters"
+    ]
 
 
 def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:

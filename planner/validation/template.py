@@ -23,10 +23,14 @@ COLUMNS = {
     "compile": "y or n: whether torch.compile was used",
     "framework": "the training software: Megatron-LM, NeMo, DeepSpeed, FSDP, Hugging Face …",
     "network": "network between nodes, like 8x400Gb/s",
+    "power_limit_w": "power limit of each GPU in watts; blank: as sold",
     "metric": "tokens_per_s_per_gpu, step_time_s, samples_per_s (of all GPUs), tflops_per_gpu, mfu, peak_mem_gib, "
-    "avg_gpu_power_w, gpu_hours, time_to_train_min or energy_mwh",
+    "avg_gpu_power_w, avg_node_power_w, gpu_hours, time_to_train_min or energy_mwh",
     "value": "the measured figure, in the unit of the metric, in steady state; one row per metric",
     "mem_kind": "what peak_mem_gib is: allocated or reserved (as PyTorch reports them), or device (nvidia-smi)",
+    "energy_scope": "where energy_mwh was metered: gpu (the GPUs' own meters), node_dc, node_ac (a node's plug) or "
+    "facility (the building's meter); blank: facility",
+    "pue": "PUE that energy_mwh includes; blank: 1.25 at the building's meter, 1 elsewhere",
     "tokens_total": "tokens of the whole run, like 1.5T: for gpu_hours, time_to_train_min, energy_mwh",
     "params_total": "number of parameters, like 8B; blank: from the model",
     "n_layers": "number of layers; blank: from the model, like the seven columns below",

@@ -13,6 +13,7 @@ from planner.rates.parameters import shipped_parameters
 from planner.validation.predict import predict_prepared, run_rates
 from planner.validation.runs import parse_run
 from planner.validation.setup import prepare
+from planner.validation.template import COLUMNS as TEMPLATE
 from planner.validation.validate import DRAWS
 from tests.mpplan.commands.planning.test_validate import ROW
 
@@ -26,6 +27,21 @@ def test_rows_that_may_teach_are_observed_and_the_others_named():
 
     assert [observation.run.id for observation in observations] == ["x-1"]
     assert warnings == ["not learned from: empty: value: no number; odd: gpu: blank"]
+
+
+def test_energy_without_its_meter_is_said_to_be_that_of_the_building():
+    """The GPUs' own meters, which Zeus and nvidia-smi read, show half as much; the template had no column for it."""
+    energy = OWN | {"id": "e", "metric": "energy_mwh", "value": "5", "tokens_total": "100B"}
+
+    _, blank = observed([OWN, energy, energy | {"id": "f", "pue": "1.1"}], "runs.csv")
+    _, stated = observed([OWN, energy | {"energy_scope": "gpu"}], "runs.csv")
+
+    assert blank == [
+        "e, f: energy_scope: blank, taken as metered for the whole building, with a PUE of 1.1, 1.25; "
+        "give gpu for the GPUs' own meters"
+    ]
+    assert stated == []
+    assert {"energy_scope", "pue", "power_limit_w"} <= set(TEMPLATE)
 
 
 def test_a_flag_is_given_as_the_reason():
