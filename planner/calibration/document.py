@@ -128,7 +128,7 @@ def to_calibration_document(
         "made": today().isoformat(),
         "source": source,
         "shipped_parameters": shipped_digest(),
-        "runs": len(calibration.rows),
+        "runs": calibration.runs,
         "gpus": list(calibration.gpus),
         "stacks": list(calibration.stacks),
         "mixtures": list(calibration.mixtures),

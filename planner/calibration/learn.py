@@ -23,6 +23,7 @@ from planner.calibration.own_runs import (
     OwnRow,
     Total,
     as_learned_if_moved,
+    count_runs,
     learned_terms,
     own_rows,
     slower,
@@ -58,6 +59,8 @@ class Calibration:
 
     parameters: Parameters
     """Parameters with the joint posterior of this team's stack."""
+    runs: int
+    """Number of runs; a run with several measured figures has several rows."""
     rows: tuple[OwnRow, ...]
     terms: tuple[LearnedTerm, ...]
     """Terms that changed, in descending order of the change in units of the spread."""
@@ -114,6 +117,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     calibrated = _scaled(_calibrated(prior, solved, source), scales, source)
     return Calibration(
         parameters=calibrated,
+        runs=count_runs(observations),
         rows=own_rows(
             observations, first.residual, after, left_out, _apart(observations, left_out, sd) / sd, by_others
         ),

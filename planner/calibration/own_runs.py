@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -211,6 +211,21 @@ def totals(observations: Sequence[Observation], before: Floats, after: Floats) -
         for figure, of_figure in ((figure, figures == figure) for figure in Figure)
         if of_figure.any()
     )
+
+
+def count_runs(observations: Sequence[Observation]) -> int:
+    """Return the number of runs behind the rows: a speed, a memory and an energy of one configuration are of one run.
+
+    Rows with the same metric of one configuration are of different runs.
+    """
+    often: Counter[tuple[Hashable, str]] = Counter()
+    for o in observations:
+        run = replace(o.run, mem_kind="", energy_scope="", pue=None, tokens_total=None)
+        often[one_configuration(run), o.run.metric] += 1
+    most: dict[Hashable, int] = defaultdict(int)
+    for (configuration, _), count in often.items():
+        most[configuration] = max(most[configuration], count)
+    return sum(most.values())
 
 
 def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[OwnRow, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import OwnRow, as_learned, as_learned_if_moved, restated
+from planner.calibration.own_runs import OwnRow, as_learned, as_learned_if_moved, count_runs, restated
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import Figure, shipped_parameters
 from tests.planner.calibration.own_runs import observation, team
@@ -135,3 +135,17 @@ def test_errors_of_other_predictions_keep_what_leaving_a_row_out_changes(by_othe
 
     assert (told.error_before, told.error_after) == pytest.approx((0.25, -0.04))
     assert told.error_left_out == pytest.approx(left_out)
+
+
+def test_several_figures_of_one_run_are_of_one_run():
+    """`mpplan calibrate` and every plan said `3 runs` of one run with a speed, a memory and an energy."""
+    one = [
+        observation(id="a"),
+        observation(id="a-memory", metric="peak_mem_gib", mem_kind="allocated"),
+        observation(id="a-energy", metric="energy_mwh", tokens_total="1e12", energy_scope="gpu"),
+    ]
+    repeated, longer = observation(id="b"), observation(id="c", seq_len="8192")
+
+    assert count_runs(one) == 1
+    assert count_runs([*one, repeated]) == 2
+    assert count_runs([*one, repeated, longer]) == 3
