@@ -368,11 +368,9 @@ def _with_calibration(answer: Answer, question: Question, calibration: ReadCalib
     if calibration is None:
         return answer
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
-    used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    far = calibration.unlike(gpus, question.stack, question.model)
-    older = calibration.of_other_version(__version__)
-    return replace(answer, warnings=(*answer.warnings, used, *older, *far), calibration=facts)
+    notices = calibration.notices(gpus, question.stack, question.model, __version__)
+    return replace(answer, warnings=(*answer.warnings, *notices), calibration=facts)
 
 
 def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[LearnedFact, ...]:

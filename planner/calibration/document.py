@@ -71,6 +71,19 @@ class ReadCalibration:
     images: tuple[bool, ...] = ()
     """Whether they are vision models; empty where an older mpplan did not write it."""
 
+    def notices(self, gpus: Sequence[str], stack: str, model: ModelShape, version: str) -> tuple[Message, ...]:
+        """Return what a reader of a plan must know about the calibration behind it.
+
+        Args:
+            gpus: catalogue ids of the plan's GPUs.
+            stack: its stack.
+            model: its model.
+            version: version of mpplan that makes the plan.
+        """
+        facts = self.facts
+        used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
+        return (used, *self.of_other_version(version), *self.unlike(gpus, stack, model))
+
     def unlike(self, gpus: Sequence[str], stack: str, model: ModelShape) -> tuple[Message, ...]:
         """Return warnings where a plan has other GPUs, software or models than the runs."""
         warnings = []

@@ -319,7 +319,8 @@ def fit(definitions: Definitions) -> Schema:
         "gpu": TEXT, "gpus": COUNT, "memory_capacity_gib": AMOUNT, "instead": or_null(TEXT), "rows": array(row),
     })  # fmt: skip
     return record({"schema": {"const": FIT_SCHEMA}, "model": TEXT, "params_total": AMOUNT, "precision": TEXT,
-                   "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu)})  # fmt: skip
+                   "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu),
+                   "warnings": array(TEXT)})  # fmt: skip
 
 
 def claims(definitions: Definitions) -> Schema:
