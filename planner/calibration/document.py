@@ -190,7 +190,7 @@ def _term(term: LearnedTerm) -> Document:
 
 def _total(total: Total) -> Document:
     return {
-        "figure": total.figure.value, "measured_ratio": round(total.measured_ratio, 5),
+        "figure": str(total.figure), "measured_ratio": round(total.measured_ratio, 5),
         "learned_ratio": round(total.learned_ratio, 5), "words": plain(total_words(total)),
     }  # fmt: skip
 

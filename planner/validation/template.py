@@ -27,8 +27,8 @@ COLUMNS = {
     "metric": "tokens_per_s_per_gpu, step_time_s, samples_per_s (of all GPUs), tflops_per_gpu, mfu, peak_mem_gib, "
     "avg_gpu_power_w, avg_node_power_w, gpu_hours, time_to_train_min or energy_mwh",
     "value": "the measured figure, in the unit of the metric, in steady state; one row per metric",
-    "mem_kind": "what peak_mem_gib is: allocated or reserved (as PyTorch reports them), or device (nvidia-smi); blank: what "
-    "the framework logs",
+    "mem_kind": "what peak_mem_gib is: allocated or reserved (as PyTorch reports them), or device (nvidia-smi); "
+    "blank: what the framework logs",
     "energy_scope": "where energy_mwh was metered: gpu (the GPUs' own meters), node_dc, node_ac (a node's plug) or "
     "facility (the building's meter); blank: facility",
     "pue": "PUE that energy_mwh includes; blank: 1.25 at the building's meter, 1 elsewhere",
