@@ -216,10 +216,10 @@ def resolved(ask: Ask) -> Known:
     parameters = None if calibration is None else calibration.parameters
     notes: Mapping[str, Message] = {}
     if is_open(ask):
-        settled = settle(ask, parameters, network)
+        settled = settle(ask, calibration, network)
         ask, notes = settled.ask, settled.notes
     training = _named_training(ask.text(NUMERICS))
-    known = _with_network(_recorded(ask, ask.text(RECORDS), parameters, training), network, parameters)
+    known = _with_network(_recorded(ask, ask.text(RECORDS), calibration, training), network, parameters)
     known = _with_training(known, training, parameters)
     mismatches = () if calibration is None else _record_mismatches(known, calibration, network)
     return replace(known, calibration=calibration, chosen=notes, notices=(*known.notices, *mismatches))
@@ -262,26 +262,26 @@ class Known:
         return None if self.calibration is None else self.calibration.parameters
 
 
-def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, training: Training | None) -> Known:
-    """Resolve the question and add the terms of measurement records, if there are any.
+def _recorded(ask: Ask, records: str | None, calibration: ReadCalibration | None, training: Training | None) -> Known:
+    """Resolve the question and add the terms of records; shipped ones not where own runs were on the same GPU.
 
-    With a calibration, the records that ship with the package are left out: the user's own runs take precedence over
-    them. A document of training results may add a precision to those that are compared by default.
+    A document of training results may add a precision to those that are compared by default.
     """
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
+    parameters, calibrated = (None, ()) if calibration is None else (calibration.parameters, calibration.facts.gpus)
     planned = None
     if records is None and not any_records():
         question, added = _with_trained_precision(resolve(ask, NO_DEVICES), training)
         planned = [cluster.gpu.id for cluster in question.clusters]
-        if parameters is not None or not any_records(planned):
+        if not any_records(gpu for gpu in planned if gpu not in calibrated):
             return Known(question=question, measured={}, notices=added)
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
     from mpplan.api.safety import recorded_training
 
-    shelf = RecordShelf(records, ships=parameters is None, gpus=planned)
+    shelf = RecordShelf(records, gpus=planned, not_shipped_of=calibrated)
     question, added = _with_trained_precision(resolve(ask, own_devices(shelf)), training)
     gpus = [cluster.gpu.id for cluster in question.clusters]
     chosen = chosen_records(shelf, gpus)
@@ -368,11 +368,9 @@ def _with_calibration(answer: Answer, question: Question, calibration: ReadCalib
     if calibration is None:
         return answer
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
-    used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    far = calibration.unlike(gpus, question.stack, is_mixture=question.model.experts > 0)
-    older = calibration.of_other_version(__version__)
-    return replace(answer, warnings=(*answer.warnings, used, *older, *far), calibration=facts)
+    notices = calibration.notices(gpus, question.stack, question.model, __version__)
+    return replace(answer, warnings=(*answer.warnings, *notices), calibration=facts)
 
 
 def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[LearnedFact, ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
     from mpplan.api.record_shelf import RecordShelf
     from planner.answer.plan import Answer
+    from planner.calibration.document import ReadCalibration
     from planner.planning.case import Case, Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
@@ -92,15 +93,16 @@ class _Evidence:
         return with_network(question, measured, networks, self.parameters).measured
 
 
-def _evidence(ask: Ask, parameters: Parameters | None, network: MeasuredNetwork | None) -> _Evidence:
+def _evidence(ask: Ask, calibration: ReadCalibration | None, network: MeasuredNetwork | None) -> _Evidence:
     from mpplan.api.measurements import recorded_gpus
     from mpplan.api.record_shelf import RecordShelf
 
-    shelf = RecordShelf(ask.text(RECORDS), ships=parameters is None)
+    shelf = RecordShelf(ask.text(RECORDS), not_shipped_of=() if calibration is None else calibration.facts.gpus)
+    parameters = None if calibration is None else calibration.parameters
     return _Evidence(shelf=shelf, recorded=recorded_gpus(shelf), network=network, parameters=parameters)
 
 
-def settle(ask: Ask, parameters: Parameters | None = None, network: MeasuredNetwork | None = None) -> Settled:
+def settle(ask: Ask, calibration: ReadCalibration | None = None, network: MeasuredNetwork | None = None) -> Settled:
     """Choose what a question leaves open: the cheapest GPUs at mid among those that hold it safely.
 
     With a budget as the only target, choose the GPUs that end soonest within it. GPUs that have only historic prices
@@ -108,7 +110,7 @@ def settle(ask: Ask, parameters: Parameters | None = None, network: MeasuredNetw
 
     Args:
         ask: a question with `auto` for its GPU or its method.
-        parameters: of a calibration; None: the shipped ones.
+        calibration: what the user's own runs taught, if anything.
         network: the network that the user measured, if any.
 
     Raises:
@@ -119,7 +121,7 @@ def settle(ask: Ask, parameters: Parameters | None = None, network: MeasuredNetw
     gpus = tuple(_all_gpus(ask)) if is_auto(ask.text(GPU)) else (ask.text(GPU),)
     if is_auto(ask.text(GPU)):
         _check_prices_differ(ask)
-    evidence = _evidence(ask, parameters, network)
+    evidence = _evidence(ask, calibration, network)
     offers: list[Offer] = []
     looked_at: set[str] = set()
     refused: UsageError | None = None

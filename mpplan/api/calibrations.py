@@ -82,13 +82,22 @@ def _conflicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _as_validated(
     learned: Calibration, observations: Sequence[Observation], shipped: Parameters, recorded: RunRecords
 ) -> Calibration:
-    """Replace the errors by those that `mpplan validate` shows for the rows, without and with the calibration."""
-    from planner.calibration.linear import drawn_residuals
-    from planner.calibration.own_runs import restated, totals
+    """Replace errors and widths by those that `mpplan validate` shows for the rows, without and with the calibration.
 
-    before = drawn_residuals(observations, shipped)
-    after = drawn_residuals(_with_records(observations, recorded, learned.parameters), learned.parameters)
-    return replace(learned, rows=restated(learned.rows, before, after), totals=totals(observations, before, after))
+    Learning judges widths to first order. It thus misses limits (a GPU draws no more than its power limit) and what no
+    run teaches, like the time that failures of a whole run take.
+    """
+    from planner.calibration.linear import drawn
+    from planner.calibration.own_runs import restated, totals, width_ratios
+
+    before = drawn(observations, shipped)
+    after = drawn(_with_records(observations, recorded, learned.parameters), learned.parameters)
+    return replace(
+        learned,
+        rows=restated(learned.rows, before.residual, after.residual),
+        totals=totals(observations, before.residual, after.residual),
+        width_ratio=width_ratios(observations, after.width_ratio / before.width_ratio),
+    )
 
 
 def _with_records(
@@ -155,7 +164,22 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
             hint="`mpplan calibrate --template` says what each column holds",
         )
     warnings = [f"not learned from: {_unused(reasons, most=SHOWN)}"] if reasons else []
-    return observations, [*unknown_words_told(rows), *warnings, *([_unused(uneven, most=SHOWN)] if uneven else [])]
+    odd_batches = [_unused(uneven, most=SHOWN)] if uneven else []
+    return observations, [*unknown_words_told(rows), *warnings, *odd_batches, *_unsaid_meter(observations)]
+
+
+def _unsaid_meter(observations: Sequence[Observation]) -> list[str]:
+    """Warn about rows of energy that leave open where it was metered: GPUs' meters show about half of a building's."""
+    from planner.validation.machine import FACILITY_PUE
+
+    energy = [o.run for o in observations if o.run.metric == "energy_mwh" and not o.run.energy_scope]
+    if not energy:
+        return []
+    pues = sorted({run.pue or FACILITY_PUE for run in energy})
+    taken = f"taken as metered for the whole building, with a PUE of {', '.join(f'{pue:g}' for pue in pues)}"
+    return [
+        f"{_named([run.id for run in energy], SHOWN)}: energy_scope: blank, {taken}; give gpu for the GPUs' own meters"
+    ]
 
 
 def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mpplan.version import __version__
 from planner.answer.invariants import require_ordered
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.question.asked import Ask
+from planner.question.cost_inputs import RECORDS
 from planner.question.inputs import GPUS, METHOD, SEQ_LEN
 from planner.question.parsers import AUTO, is_auto
 from planner.question.tuning_inputs import LORA_RANK, LORA_TARGETS, TRAINED_LAYERS
@@ -54,6 +56,8 @@ class Fit:
     memory_risk: float
     """Highest risk of running out of memory that counts as safe."""
     gpus: tuple[GpuFit, ...]
+    warnings: tuple[Message, ...] = ()
+    """Which records and calibration it rests on, and what a reader must know about them."""
 
 
 def fit(ask: Ask) -> Fit:
@@ -98,7 +102,17 @@ def fit(ask: Ask) -> Fit:
     return Fit(
         model=question.model.name, params_total=question.model.params_total, precision=question.asked.precision,
         stack=str(question.inputs["stack"].value), memory_risk=question.memory_risk, gpus=tuple(entries),
+        warnings=_warnings(known, question, ask),
     )  # fmt: skip
+
+
+def _warnings(known: Known, question: Question, ask: Ask) -> tuple[Message, ...]:
+    unused = [Message.of("warning.unused_line", problem=problem) for problem in known.damage]
+    told = (*known.notices, *(unused if ask.text(RECORDS) else ()))
+    if known.calibration is None:
+        return told
+    gpus = [cluster.gpu.id for cluster in question.clusters]
+    return (*told, *known.calibration.notices(gpus, question.stack, question.model, __version__))
 
 
 def _rows(
@@ -202,6 +216,8 @@ def to_fit_document(answer: Fit) -> dict[str, Any]:
     Raises:
         InternalError: a range in it is out of order.
     """
+    from reports.text.messages import word
+
     document = {
         "schema": SCHEMA,
         "model": answer.model,
@@ -216,6 +232,7 @@ def to_fit_document(answer: Fit) -> dict[str, Any]:
             }
             for entry in answer.gpus
         ],
+        "warnings": [word(warning) for warning in answer.warnings],
     }  # fmt: skip
     require_ordered(document)
     return document

@@ -22,7 +22,7 @@ from planner.records.measurement import Measurement
 from planner.validation.template import COLUMNS
 
 SCHEMA = "mpplan.import/1"
-ROW_COLUMNS = (*COLUMNS, "energy_scope", "source", "notes")
+ROW_COLUMNS = (*COLUMNS, "source", "notes")
 """Columns of the rows for `mpplan calibrate`: those of its template, and those that give the origin of a row."""
 
 

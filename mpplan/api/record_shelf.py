@@ -33,18 +33,20 @@ SHOWN_ASIDE = 3
 class RecordShelf:
     """The records that an answer may rest on, listed once and each read at most once."""
 
-    def __init__(self, named: str | None, *, ships: bool = True, gpus: Collection[str] | None = None) -> None:
+    def __init__(
+        self, named: str | None, *, gpus: Collection[str] | None = None, not_shipped_of: Collection[str] = ()
+    ) -> None:
         """List the records.
 
         Args:
             named: the file or folder that the user named; None: use the store and the package.
-            ships: False leaves out the records of the package.
             gpus: GPUs whose records of the package are wanted; None: all.
+            not_shipped_of: GPUs whose records of the package are left out.
 
         Raises:
             UsageError: the named file cannot be read, or the named folder cannot be listed.
         """
-        self.named, self._gpus = named, gpus if ships else ()
+        self.named, self._gpus, self._not_shipped_of = named, gpus, frozenset(not_shipped_of)
         self._read: dict[Path, StoredRecord] = {}
         self._unread: dict[Path, str] = {}
         """Records that could not be read when they were needed, with the reason."""
@@ -54,10 +56,11 @@ class RecordShelf:
     def _list(self) -> tuple[RecordSummary, ...]:
         if self.named is None:
             try:
-                return list_records(shipped_of=self._gpus)
+                listed = list_records(shipped_of=self._gpus)
             except UsageError as error:  # a record that the user did not ask for does not stop an answer
                 self._unlisted = str(error)
                 return ()
+            return tuple(record for record in listed if not (record.shipped and record.gpu in self._not_shipped_of))
         path = record_path(self.named)
         if path.is_dir():
             return tuple(record for record in list_records(path) if not record.shipped)

@@ -71,7 +71,7 @@ def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
     gpus = list(dict.fromkeys(run.cluster.gpu.id for run in runs if isinstance(run, Prepared)))
     if not gpus or (named is None and not any_records()):
         return NO_RUN_RECORDS
-    shelf = RecordShelf(named, ships=False)  # past runs ran on other software than the shipped record
+    shelf = RecordShelf(named, gpus=())  # past runs ran on other software than the shipped record
     chosen = chosen_records(shelf, gpus)
     return RunRecords(
         used=learned_records(chosen.records, chosen.networks),

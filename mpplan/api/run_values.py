@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import InputFileError
 from planner.lazy import dataclass
-from planner.units import DAY_S, GIB, HOUR_S, MIB, MINUTE_S
+from planner.units import DAY_S, GIB, GIGA, HOUR_S, MEGA, MIB, MINUTE_S, MWH_J
 
 if TYPE_CHECKING:
     from planner.calibration.linear import Observation
@@ -19,7 +19,8 @@ FAR_RATIO = 4.0
 """A run this much faster than predicted cannot be true, because predictions are already close to what a GPU can do.
 A run this much slower is questioned."""
 FAST_RATIO = 2.0
-"""A run this much faster than predicted is questioned."""
+"""A run this much faster than predicted is questioned, and so are a memory, a power and an energy this far from their
+predictions to either side: a bad layout slows a run, but explains none of them."""
 HOPELESS_RATIO = 30.0
 """A run this much slower than predicted cannot be true: the worst published layouts are 15 times slower."""
 LARGEST_PRINTED_RATIO = 1e6
@@ -70,7 +71,7 @@ def odd_values(observations: Sequence[Observation], source: str) -> list[Odd]:
         if impossible is not None:
             raise InputFileError(f"{source}: {run.id}: {word(impossible)}", hint=cause or CHECK)
         gain = ratio if run.metric in RATES else 1.0 / ratio
-        if 1.0 / FAR_RATIO < gain < (FAST_RATIO if run.metric in (*RATES, *TIMES) else FAR_RATIO):
+        if 1.0 / (FAR_RATIO if run.metric in (*RATES, *TIMES) else FAST_RATIO) < gain < FAST_RATIO:
             continue
         what = f"{run.id}: value: {observation.value:g} {run.metric} is {_ratio_in_words(run.metric, ratio)}"
         if gain >= FAR_RATIO or gain <= 1.0 / HOPELESS_RATIO or (cause and gain <= 1.0 / FAR_RATIO):
@@ -134,7 +135,9 @@ def _cause(observation: Observation, ratio: float) -> str | None:
     """Return the slip of units that would explain this ratio of value to prediction, or None if no known slip does."""
     run = observation.run
     gpus, per_node = float(run.n_gpus or 1), float(observation.prepared.cluster.gpus_per_node)
-    size = _Size(gpus=gpus, per_node=per_node, seq_len=float(observation.prepared.recipe.seq_len))
+    micro_batches = float(observation.prepared.layouts.grad_accum[0])
+    seq_len = float(observation.prepared.recipe.seq_len)
+    size = _Size(gpus=gpus, per_node=per_node, seq_len=seq_len, micro_batches=micro_batches)
     slips, instead = SLIPS[run.metric]
     off = {
         question: abs(float(np.log(ratio / factor)))
@@ -153,6 +156,8 @@ class _Size:
     gpus: float
     per_node: float
     seq_len: float
+    micro_batches: float
+    """Micro-batches of one rank in an optimizer step."""
 
     @property
     def node(self) -> float:
@@ -172,6 +177,7 @@ SLIPS: Mapping[str, tuple[Mapping[str, Callable[[_Size], float]], str]] = {
     "step_time_s": ({
         "is it in milliseconds": _by(1e3), "is it in minutes": _by(1.0 / MINUTE_S), "is it in hours": _by(1.0 / HOUR_S),
         "is it divided by the number of GPUs": lambda size: 1.0 / size.gpus,
+        "is it for one micro-batch": lambda size: 1.0 / size.micro_batches,
     }, "give the seconds of a whole optimizer step"),
     "time_to_train_min": ({
         "is it in seconds": _by(MINUTE_S), "is it in hours": _by(MINUTE_S / HOUR_S),
@@ -181,9 +187,11 @@ SLIPS: Mapping[str, tuple[Mapping[str, Callable[[_Size], float]], str]] = {
     "gpu_hours": ({
         "is it the time on the clock": lambda size: 1.0 / size.gpus, "is it in GPU-minutes": _by(HOUR_S / MINUTE_S),
         "is it in GPU-seconds": _by(HOUR_S), "is it in GPU-days": _by(HOUR_S / DAY_S),
+        "is it in node-hours": lambda size: 1.0 / size.node,
     }, "give the hours of all GPUs together"),
     "energy_mwh": ({
         "is it in kWh": _by(1e3), "is it in Wh": _by(1e6), "is it in GWh": _by(1e-3),
+        "is it in GJ": _by(MWH_J / GIGA), "is it in MJ": _by(MWH_J / MEGA),
         "is it for one GPU": lambda size: 1.0 / size.gpus, "is it for one node": lambda size: 1.0 / size.nodes,
     }, "give the MWh of all GPUs together"),
     "peak_mem_gib": ({
@@ -191,8 +199,8 @@ SLIPS: Mapping[str, tuple[Mapping[str, Callable[[_Size], float]], str]] = {
         "is it for all GPUs together": lambda size: size.gpus, "is it for a whole node": lambda size: size.node,
     }, "give the GiB of one GPU"),
     "avg_gpu_power_w": ({
-        "is it in kW": _by(1e-3), "is it for all GPUs together": lambda size: size.gpus,
-        "is it for a whole node": lambda size: size.node,
+        "is it in kW": _by(1e-3), "is it in milliwatts": _by(1e3),
+        "is it for all GPUs together": lambda size: size.gpus, "is it for a whole node": lambda size: size.node,
     }, "give the watts of one GPU"),
     "avg_node_power_w": ({
         "is it in kW": _by(1e-3), "is it for one GPU": lambda size: 1.0 / size.per_node,

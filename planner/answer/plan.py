@@ -256,7 +256,7 @@ class CalibrationFacts:
     runs: int
     gpus: tuple[str, ...]
     width_ratio: Mapping[str, float]
-    """Width of the range after calibration over that before, by figure."""
+    """Width of the range, over its middle, after calibration over that before, by figure."""
     learned: tuple[LearnedFact, ...]
 
 

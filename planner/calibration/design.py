@@ -52,8 +52,9 @@ def own_repeats(observations: Sequence[Observation]) -> list[list[int]]:
     )
 
 
-SEPARATE_METRICS = ("energy_mwh", "avg_node_power_w")
-"""Metrics that measure something different from the other metrics of their figure."""
+ENERGY = "energy"
+SEPARATE_METRICS = {"energy_mwh": ENERGY, "avg_node_power_w": "node_power"}
+"""Metrics that measure something different from the other metrics of their figure, with what they measure."""
 
 
 def _alike(keys: Iterable[Hashable]) -> list[list[int]]:

@@ -27,6 +27,7 @@ from planner.calibration.words import LEARNED, total_words, words_of
 from planner.errors import InputFileError, Message
 from planner.files import read_text
 from planner.lazy import dataclass
+from planner.models.shape import ModelShape
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
 from planner.units import today
 
@@ -67,8 +68,23 @@ class ReadCalibration:
     """Kernel stacks of the runs; empty where an older mpplan did not write them."""
     mixtures: tuple[bool, ...] = ()
     """Whether the models of the runs are mixtures of experts; empty where an older mpplan did not write it."""
+    images: tuple[bool, ...] = ()
+    """Whether they are vision models; empty where an older mpplan did not write it."""
 
-    def unlike(self, gpus: Sequence[str], stack: str, *, is_mixture: bool) -> tuple[Message, ...]:
+    def notices(self, gpus: Sequence[str], stack: str, model: ModelShape, version: str) -> tuple[Message, ...]:
+        """Return what a reader of a plan must know about the calibration behind it.
+
+        Args:
+            gpus: catalogue ids of the plan's GPUs.
+            stack: its stack.
+            model: its model.
+            version: version of mpplan that makes the plan.
+        """
+        facts = self.facts
+        used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
+        return (used, *self.of_other_version(version), *self.unlike(gpus, stack, model))
+
+    def unlike(self, gpus: Sequence[str], stack: str, model: ModelShape) -> tuple[Message, ...]:
         """Return warnings where a plan has other GPUs, software or models than the runs."""
         warnings = []
         others = tuple(gpu for gpu in gpus if gpu not in self.facts.gpus)
@@ -77,7 +93,12 @@ class ReadCalibration:
         if self.stacks and stack not in self.stacks:
             old, new = (Message.of("flag.with_value", input="stack", value=name) for name in (self.stacks[0], stack))
             warnings.append(Message.of("warning.calibration_stack", old=old, new=new))
-        if self.mixtures and is_mixture not in self.mixtures:
+        is_mixture = model.experts > 0
+        if self.images and model.has_network not in self.images:
+            warnings.append(
+                Message.of("warning.calibration_language" if model.has_network else "warning.calibration_images")
+            )
+        elif self.mixtures and is_mixture not in self.mixtures:
             warnings.append(Message.of("warning.calibration_dense" if is_mixture else "warning.calibration_mixture"))
         return tuple(warnings)
 
@@ -120,10 +141,11 @@ def to_calibration_document(
         "made": today().isoformat(),
         "source": source,
         "shipped_parameters": shipped_digest(),
-        "runs": len(calibration.rows),
+        "runs": calibration.runs,
         "gpus": list(calibration.gpus),
         "stacks": list(calibration.stacks),
         "mixtures": list(calibration.mixtures),
+        "images": list(calibration.images),
         "records": [{"gpu": record.gpu, "record": record.name, "digest": record.digest} for record in records],
         "figures": [figure.value for figure in calibration.figures],
         "rows": [_row(row) for row in calibration.rows],
@@ -168,7 +190,7 @@ def _term(term: LearnedTerm) -> Document:
 
 def _total(total: Total) -> Document:
     return {
-        "figure": total.figure.value, "measured_ratio": round(total.measured_ratio, 5),
+        "figure": str(total.figure), "measured_ratio": round(total.measured_ratio, 5),
         "learned_ratio": round(total.learned_ratio, 5), "words": plain(total_words(total)),
     }  # fmt: skip
 
@@ -263,6 +285,7 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         learned_terms=tuple(str(entry["term"]) for entry in document["learned"]),
         stacks=tuple(str(stack) for stack in document.get("stacks", ())),
         mixtures=tuple(bool(mixture) for mixture in document.get("mixtures", ())),
+        images=tuple(bool(image) for image in document.get("images", ())),
         records=tuple(
             LearnedRecord(gpu=str(entry["gpu"]), name=str(entry["record"]), digest=str(entry["digest"]))
             for entry in document.get("records", ())

@@ -23,10 +23,12 @@ from planner.calibration.own_runs import (
     OwnRow,
     Total,
     as_learned_if_moved,
+    count_runs,
     learned_terms,
     own_rows,
     slower,
     totals,
+    width_ratios,
 )
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.calibration.spreads import BY_PART, RESIDUALS
@@ -57,6 +59,8 @@ class Calibration:
 
     parameters: Parameters
     """Parameters with the joint posterior of this team's stack."""
+    runs: int
+    """Number of runs; a run with several measured figures has several rows."""
     rows: tuple[OwnRow, ...]
     terms: tuple[LearnedTerm, ...]
     """Terms that changed, in descending order of the change in units of the spread."""
@@ -65,9 +69,11 @@ class Calibration:
     """Kernels of the runs, as `--stack` names them."""
     mixtures: tuple[bool, ...]
     """Whether the models are mixtures of experts: one value if all are of one kind, else both."""
+    images: tuple[bool, ...]
+    """Whether they are vision models: one value if all are of one kind, else both."""
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
-    """Width of the range after over before, averaged over the rows, by figure."""
+    """Width of the range, over its middle, after over before, averaged over the rows, by figure."""
     totals: tuple[Total, ...] = ()
     """Overall result of the rows, by figure."""
 
@@ -111,6 +117,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     calibrated = _scaled(_calibrated(prior, solved, source), scales, source)
     return Calibration(
         parameters=calibrated,
+        runs=count_runs(observations),
         rows=own_rows(
             observations, first.residual, after, left_out, _apart(observations, left_out, sd) / sd, by_others
         ),
@@ -118,6 +125,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
         gpus=tuple(sorted({o.prepared.cluster.gpu.id for o in observations})),
         stacks=tuple(sorted({o.prepared.recipe.stack for o in observations})),
         mixtures=tuple(sorted({o.prepared.recipe.model.experts > 0 for o in observations})),
+        images=tuple(sorted({o.prepared.recipe.model.has_network for o in observations})),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
         width_ratio=_widths(observations, prior.joint, solved, sd, scales),
         totals=totals(observations, first.residual, after),
@@ -276,14 +284,14 @@ def _left_out(
 def _widths(
     observations: Sequence[Observation], joint: Joint, solved: _Solved, sd: Floats, scales: Mapping[Figure, float]
 ) -> dict[str, float]:
-    """Return the width of the range after over before, averaged over the rows, by figure."""
-    figures, slopes = np.array([o.figure for o in observations]), solved.slopes
+    """Return the width of the range after over before to first order, averaged over the rows, by figure."""
+    slopes = solved.slopes
     own_after = sd * np.array([scales[o.figure] for o in observations])
     before, after = (
         np.sinh(Z90 * np.sqrt(((slopes @ covariance) * slopes).sum(axis=1) + own**2))
         for covariance, own in ((joint.covariance, sd), (solved.covariance, own_after))
     )
-    return {figure.value: float(np.mean((after / before)[figures == figure])) for figure in scales}
+    return width_ratios(observations, after / before)
 
 
 def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:

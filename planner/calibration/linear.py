@@ -120,12 +120,22 @@ def residuals(observations: Sequence[Observation], parameters: Parameters) -> Fl
     return np.array(_of_each(_Residual(parameters=parameters), observations)) - _log_values(observations)
 
 
-def drawn_residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
-    """Return the logarithm of the middle of the predicted range over measurement, `[row]`: the error of a validation.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Rows with the ranges that a validation predicts for them."""
 
-    It differs from `residuals`, since the middle of all draws is not the prediction at the middle of each input.
-    """
-    return np.array(_of_each(_Drawn(parameters=parameters), observations)) - _log_values(observations)
+    residual: Floats
+    """Logarithm of the middle of the predicted range over measurement, `[row]`: the error of a validation.
+
+    It differs from `residuals`, since the middle of all draws is not the prediction at the middle of each input."""
+    width_ratio: Floats
+    """Width of the predicted range over its middle, `[row]`."""
+
+
+def drawn(observations: Sequence[Observation], parameters: Parameters) -> Drawn:
+    """Predict rows with draws, as a validation does."""
+    rows = np.array(_of_each(_Drawn(parameters=parameters), observations))
+    return Drawn(residual=rows[:, 0] - _log_values(observations), width_ratio=rows[:, 1])
 
 
 def _log_values(observations: Sequence[Observation]) -> Floats:
@@ -151,9 +161,10 @@ def _of_each(work: Callable[[Observation], Result], observations: Sequence[Obser
 class _Drawn:
     parameters: Parameters
 
-    def __call__(self, observation: Observation) -> float:
+    def __call__(self, observation: Observation) -> tuple[float, float]:
         rates = run_rates(observation.prepared, self.parameters, observation.measured)
-        return float(np.log(predict_prepared(observation.prepared, DRAWS, rates=rates).mid))
+        predicted = predict_prepared(observation.prepared, DRAWS, rates=rates)
+        return float(np.log(predicted.mid)), predicted.width_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.design import SEPARATE_METRICS, own_repeats, vote_weight
+from planner.calibration.design import ENERGY, SEPARATE_METRICS, own_repeats, vote_weight
 from planner.calibration.hierarchy import in_coordinate
 from planner.calibration.linear import Observation
 from planner.calibration.shifts import is_share
@@ -183,15 +183,16 @@ def _named(other: Observation, row: Observation) -> str:
 class Total:
     """Overall result of the rows of one figure against most teams: the geometric mean over configurations."""
 
-    figure: Figure
+    figure: str
+    """A `Figure`, or `ENERGY`, which runs teach as part of a whole run."""
     measured_ratio: float
-    """Time, memory or power of the runs over the prediction for most teams."""
+    """Time, memory, power or energy of the runs over the prediction for most teams."""
     learned_ratio: float
     """Prediction with the calibration over the prediction for most teams."""
 
 
 def totals(observations: Sequence[Observation], before: Floats, after: Floats) -> tuple[Total, ...]:
-    """Return the overall result of the rows by figure; energy and the power of whole nodes are left out.
+    """Return the overall result of the rows by figure, with energy apart; the power of whole nodes is left out.
 
     Args:
         observations: the rows.
@@ -199,7 +200,7 @@ def totals(observations: Sequence[Observation], before: Floats, after: Floats) -
         after: the same logarithm after learning from all of them, `[row]`.
     """
     weight = vote_weight(own_repeats(observations), len(observations))
-    figures = np.array([None if o.run.metric in SEPARATE_METRICS else o.figure for o in observations])
+    figures = np.array([SEPARATE_METRICS.get(o.run.metric, o.figure) for o in observations])
     rates = (figures == Figure.TIME) & (slower(observations) > 0)
     sign = np.where(rates, 1.0, -1.0)
     return tuple(
@@ -208,9 +209,24 @@ def totals(observations: Sequence[Observation], before: Floats, after: Floats) -
             measured_ratio=float(np.exp(np.average((sign * before)[of_figure], weights=weight[of_figure]))),
             learned_ratio=float(np.exp(np.average((sign * (before - after))[of_figure], weights=weight[of_figure]))),
         )
-        for figure, of_figure in ((figure, figures == figure) for figure in Figure)
+        for figure, of_figure in ((figure, figures == figure) for figure in (*Figure, ENERGY))
         if of_figure.any()
     )
+
+
+def count_runs(observations: Sequence[Observation]) -> int:
+    """Return the number of runs behind the rows: a speed, a memory and an energy of one configuration are of one run.
+
+    Rows with the same metric of one configuration are of different runs.
+    """
+    often: Counter[tuple[Hashable, str]] = Counter()
+    for o in observations:
+        run = replace(o.run, mem_kind="", energy_scope="", pue=None, tokens_total=None)
+        often[one_configuration(run), o.run.metric] += 1
+    most: dict[Hashable, int] = defaultdict(int)
+    for (configuration, _), count in often.items():
+        most[configuration] = max(most[configuration], count)
+    return sum(most.values())
 
 
 def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[OwnRow, ...]:
@@ -234,6 +250,17 @@ def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[Own
         )
         for row, old, new in zip(rows, before, after, strict=True)
     )
+
+
+def width_ratios(observations: Sequence[Observation], ratio: Floats) -> dict[str, float]:
+    """Return the mean over the rows of each figure of the width of the range after over that before.
+
+    Args:
+        observations: the rows.
+        ratio: width after over width before, each over the middle of its range, `[row]`.
+    """
+    figures = np.array([o.figure for o in observations])
+    return {figure.value: float(np.mean(ratio[figures == figure])) for figure in Figure if (figures == figure).any()}
 
 
 def _left_out(row: OwnRow, before: float, after: float) -> float:

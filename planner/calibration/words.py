@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from planner.calibration.design import ENERGY
 from planner.calibration.own_runs import LearnedTerm, Total
 from planner.errors import Message
 from planner.rates.parameters import Figure
@@ -14,7 +17,7 @@ HARDLY_MOVED_RATIO = 0.03
 PLANNED = (
     "calibrate.planned_less", "calibrate.planned_same", "calibrate.planned_more", "calibrate.planned_times",
 )  # fmt: skip
-TOTALS = {
+TOTALS: Mapping[str, tuple[str, ...]] = {
     Figure.TIME: ("calibrate.time_less", "calibrate.time_same", "calibrate.time_more", "calibrate.time_times"),
     Figure.MEMORY: (
         "calibrate.memory_less",
@@ -24,6 +27,7 @@ TOTALS = {
     ),
     Figure.POWER: ("calibrate.power_less", "calibrate.power_same", "calibrate.power_more", "calibrate.power_times"),
     Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more", "calibrate.run_times"),
+    ENERGY: ("calibrate.energy_less", "calibrate.energy_same", "calibrate.energy_more", "calibrate.energy_times"),
 }
 """Messages for the overall result of the runs: less, the same, more than most teams, or at least twice as much."""
 CHANGES = ("learned.less", "learned.more", "learned.perhaps_less", "learned.perhaps_more")

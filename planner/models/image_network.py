@@ -164,6 +164,11 @@ class ImageNetwork:
         return self.convolution_flop >= CONVOLUTIONAL * self.flop_per_image
 
     @property
+    def usual_optimizer(self) -> str:
+        """Id of the usual optimizer of such networks: SGD with momentum if mostly convolutions, otherwise AdamW."""
+        return "sgd-momentum" if self.is_convolutional else "adamw"
+
+    @property
     def patch(self) -> int | None:
         """Side in pixels of the patches into which a transformer cuts an image; None if it cuts none."""
         first = next((layer for layer in self.convolutions if layer.reads_image), None)

@@ -164,7 +164,7 @@ def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
     if stack is None:
         stack = "eager"
         read.note(STACK, stack, note=Message.of("note.image_stack"))
-    return optimizer or ("sgd-momentum" if network_of(model).is_convolutional else "adamw"), stack
+    return optimizer or network_of(model).usual_optimizer, stack
 
 
 def policy_of(model: ModelShape) -> Callable[[str], PrecisionPolicy]:

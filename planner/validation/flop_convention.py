@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from planner.hardware.gpu import Gpu
 from planner.parallelism.layout import full_share
-from planner.performance.operations import model_flop_per_token
+from planner.performance.evaluation import flop_of
+from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.training.recipe import Recipe
 from planner.validation.words import BF16_PEAK, HALVED, NOT_HALVED, PARAMETERS_ONLY, RECOMPUTE_COUNTED
 
@@ -34,18 +35,21 @@ def counts_parameters_only(convention: str) -> bool:
 
 
 def counted_flop_per_token(convention: str, recipe: Recipe, act_ckpt: str) -> float:
-    """Return FLOP per token as the source counts them.
+    """Return FLOP per token (per image for a vision model) as the source counts them.
 
-    Hardware FLOP under full checkpointing follow Narayanan et al. 2021, `96 B s l h^2 (1 + s/6h + V/16lh)`: four thirds
-    of the fully checkpointed layers, without a recomputed output layer.
+    Fine-tuning counts what its method needs, as a plan does: LoRA needs no gradients of the frozen weights. Hardware
+    FLOP under full checkpointing follow Narayanan et al. 2021, `96 B s l h^2 (1 + s/6h + V/16lh)`: the forward pass of
+    the fully checkpointed layers again, without a recomputed output layer.
     """
     model = recipe.model
-    hardware_ratio = 1.0 + full_share(act_ckpt) / 3.0 if counts_recompute(convention) else 1.0
-    head = 6.0 * model.head_params
+    if model.has_network:
+        return flop_of(recipe)
+    recomputed_ratio = full_share(act_ckpt) if counts_recompute(convention) else 0.0
     if counts_parameters_only(convention):
-        return hardware_ratio * (6.0 * model.matrix_params_active - head)
-    whole = model_flop_per_token(model, recipe.seq_len, causal_half=counts_half_attention(convention))
-    return hardware_ratio * (whole - head) + head
+        return 6.0 * (1.0 + recomputed_ratio / 3.0) * (model.matrix_params_active - model.head_params)
+    causal = counts_half_attention(convention)
+    forward = recomputed_flop_per_token(recipe, "full", causal_half=causal)
+    return worked_flop_per_token(recipe, causal_half=causal) + recomputed_ratio * forward
 
 
 def peak_of_convention(convention: str, recipe: Recipe, gpu: Gpu) -> float:

@@ -61,6 +61,9 @@ def model_of(run: PublishedRun, filled: Filled) -> ModelShape:
     if base is not None and not _agrees(run, base):
         base = None
     if base is None and run.hidden is None:
+        network = None if run.family else _starting(run.model, image_model_named)
+        if network is not None:
+            return network
         raise CannotPredictError("shape: n_layers, hidden, n_heads blank, and the model is not in the catalogue")
     if base is None and run.n_layers is None and run.params_total is None:
         raise CannotPredictError("n_layers: blank, and the model is not in the catalogue")

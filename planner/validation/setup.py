@@ -242,7 +242,7 @@ def _lengths(run: PublishedRun, seq_len: int) -> Lengths | None:
 def _optimizer(run: PublishedRun, model: ModelShape, framework: Framework) -> Optimizer:
     if run.optimizer:
         return find_optimizer(run.optimizer)
-    return find_optimizer("sgd-momentum") if model.has_network else framework.optimizer
+    return framework.optimizer if model.network is None else find_optimizer(model.network.usual_optimizer)
 
 
 def _batch(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 COLUMNS = {
     "id": "your own name for the run",
-    "model": "a name listed by `mpplan models`, or any name if the shape is given below",
+    "model": "a name listed by `mpplan models` or `mpplan models --images`, or any name if the shape is given below",
     "precision": "fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4",
     "gpu": "a GPU listed by `mpplan gpus`",
     "n_gpus": "total number of GPUs in the run",
@@ -23,10 +23,15 @@ COLUMNS = {
     "compile": "y or n: whether torch.compile was used",
     "framework": "the training software: Megatron-LM, NeMo, DeepSpeed, FSDP, Hugging Face …",
     "network": "network between nodes, like 8x400Gb/s",
+    "power_limit_w": "power limit of each GPU in watts; blank: as sold",
     "metric": "tokens_per_s_per_gpu, step_time_s, samples_per_s (of all GPUs), tflops_per_gpu, mfu, peak_mem_gib, "
-    "avg_gpu_power_w, gpu_hours, time_to_train_min or energy_mwh",
+    "avg_gpu_power_w, avg_node_power_w, gpu_hours, time_to_train_min or energy_mwh",
     "value": "the measured figure, in the unit of the metric, in steady state; one row per metric",
-    "mem_kind": "what peak_mem_gib is: allocated or reserved (as PyTorch reports them), or device (nvidia-smi)",
+    "mem_kind": "what peak_mem_gib is: allocated or reserved (as PyTorch reports them), or device (nvidia-smi); "
+    "blank: what the framework logs",
+    "energy_scope": "where energy_mwh was metered: gpu (the GPUs' own meters), node_dc, node_ac (a node's plug) or "
+    "facility (the building's meter); blank: facility",
+    "pue": "PUE that energy_mwh includes; blank: 1.25 at the building's meter, 1 elsewhere",
     "tokens_total": "tokens of the whole run, like 1.5T: for gpu_hours, time_to_train_min, energy_mwh",
     "params_total": "number of parameters, like 8B; blank: from the model",
     "n_layers": "number of layers; blank: from the model, like the seven columns below",
@@ -51,7 +56,8 @@ COLUMNS = {
     "policy": "like bf16-pure or fp8-rowwise, as for `--policy`; blank: the framework's default for the precision",
     "in_backward": "y: the optimizer steps inside the backward pass",
     "flops_convention": "how tflops_per_gpu and mfu count; all words that apply: model FLOP (attention in full), "
-    "attention halved, hardware FLOP (recomputation counted), logits excluded; blank: model FLOP, attention halved",
+    "attention halved, hardware FLOP (recomputation counted), logits excluded; blank: as a plan does (model FLOP, "
+    "attention halved)",
     "series": "the same word on all repeats of one configuration",
     "lineage": "the team and its software; a calibration covers one team, so leave it blank or the same on every row",
 }

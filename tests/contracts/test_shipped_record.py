@@ -24,7 +24,7 @@ from planner.records.measurement import Measurement
 from planner.records.store import open_record
 from probes.verify.predict import predict
 from tests.planner.build import cluster, recipe
-from tests.planner.recorded import H200, a_canary, kernels, write_record
+from tests.planner.recorded import H200, a_canary, a_measurement, kernels, write_record
 
 NAME = "h200-sxm-141gb-2026-11-27"
 H100_NAME = "h100-sxm5-80gb-2026-11-27"
@@ -49,8 +49,8 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def kinds_of_records() -> dict[str, EvidenceKind]:
-    answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8)
+def kinds_of_records(calibration: str | None = None) -> dict[str, EvidenceKind]:
+    answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, calibration=calibration)
     return {source.id: source.kind for source in answer.evidence if source.id.startswith("record:")}
 
 
@@ -68,10 +68,11 @@ def test_the_users_own_record_of_that_gpu_comes_first(catalogue: Path) -> None:
     assert kinds_of_records() == {"record:own": EvidenceKind.MEASURED}
 
 
-def test_what_own_runs_taught_comes_before_a_shipped_record(catalogue: Path) -> None:
-    runs = catalogue / "runs.csv"
+def learned_on(gpu: str, folder: Path) -> str:
+    """Learn from two runs on a GPU; return the path of the calibration."""
+    runs = folder / "runs.csv"
     rows = [
-        {"id": f"run-{gpus}", "metric": "tokens_per_s_per_gpu", "value": "9000", "gpu": "h200-sxm-141gb",
+        {"id": f"run-{gpus}", "metric": "tokens_per_s_per_gpu", "value": "9000", "gpu": gpu,
          "n_gpus": str(gpus), "model": "Llama3.1-8B", "precision": "bf16", "micro_batch": "1",
          "global_batch_seqs": "64", "seq_len": "8192"}
         for gpus in (8, 16)
@@ -80,12 +81,22 @@ def test_what_own_runs_taught_comes_before_a_shipped_record(catalogue: Path) -> 
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    learned = catalogue / "stack.json"
+    learned = folder / "stack.json"
     assert main(["calibrate", str(runs), "-o", str(learned), "-q"]) == 0
+    return str(learned)
 
-    answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, calibration=str(learned))
 
-    assert not [source.id for source in answer.evidence if source.id.startswith("record:")]
+def test_what_own_runs_taught_comes_before_a_shipped_record(catalogue: Path) -> None:
+    assert kinds_of_records(calibration=learned_on("h200-sxm-141gb", catalogue)) == {}
+
+
+def test_own_runs_on_another_gpu_leave_the_shipped_record_in_use(catalogue: Path) -> None:
+    """They say nothing about this GPU; the plan otherwise changed by what the record says, and blamed the runs."""
+    learned = learned_on("h100-sxm5-80gb", catalogue)
+
+    assert kinds_of_records(calibration=learned) == {"record:0d0e5f0e": EvidenceKind.SHIPPED}
+    write_record(catalogue / "data" / "mpplan" / "records" / "other.jsonl", a_measurement())
+    assert kinds_of_records(calibration=learned) == {"record:0d0e5f0e": EvidenceKind.SHIPPED}
 
 
 # From here on the records that really ship.

@@ -239,8 +239,8 @@ def calibration(definitions: Definitions) -> Schema:
                    "shipped_parameters": TEXT, "runs": COUNT, "gpus": array(TEXT), "figures": array(TEXT),
                    "rows": array(row), "learned": array(term), "width_ratio": table(AMOUNT),
                    "posterior": posterior, "records": array(used), "total": array(total), "stacks": array(TEXT),
-                   "mixtures": array(YES)},
-                  optional=("records", "total", "stacks", "mixtures"))  # fmt: skip
+                   "mixtures": array(YES), "images": array(YES)},
+                  optional=("records", "total", "stacks", "mixtures", "images"))  # fmt: skip
 
 
 def validate(definitions: Definitions) -> Schema:
@@ -319,7 +319,8 @@ def fit(definitions: Definitions) -> Schema:
         "gpu": TEXT, "gpus": COUNT, "memory_capacity_gib": AMOUNT, "instead": or_null(TEXT), "rows": array(row),
     })  # fmt: skip
     return record({"schema": {"const": FIT_SCHEMA}, "model": TEXT, "params_total": AMOUNT, "precision": TEXT,
-                   "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu)})  # fmt: skip
+                   "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu),
+                   "warnings": array(TEXT)})  # fmt: skip
 
 
 def claims(definitions: Definitions) -> Schema:

@@ -135,7 +135,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows[:SHOWN_ROWS]
     ]  # fmt: skip
     text = table(("run", "metric", "error before", "after", "learned without it", "contradicts"), cells)
-    return text + (f"… and {counted(len(rows) - SHOWN_ROWS, 'run')} more\n" if len(rows) > SHOWN_ROWS else "")
+    return text + (f"… and {counted(len(rows) - SHOWN_ROWS, 'row')} more\n" if len(rows) > SHOWN_ROWS else "")
 
 
 ERRORS = ("error_before", "error_after", "error_left_out")

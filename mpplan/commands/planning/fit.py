@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.console import warn
 from mpplan.ui.listing import figure, folding, wrapped
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import working
@@ -113,6 +114,8 @@ def _fit(
     with working("fitting", quiet=quiet):
         answer = compare(ask)
     place, document = open_output("-"), to_fit_document(answer)
+    for warning in document["warnings"]:
+        warn(warning, quiet=quiet)
     if json:
         place.write(dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         return

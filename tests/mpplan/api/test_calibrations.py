@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mpplan.api.calibrations import calibration_of, observed
+from planner.calibration.document import read_calibration
 from planner.errors import InputFileError
+from planner.rates.parameters import shipped_parameters
+from planner.validation.predict import predict_prepared, run_rates
+from planner.validation.runs import parse_run
+from planner.validation.setup import prepare
+from planner.validation.template import COLUMNS as TEMPLATE
+from planner.validation.validate import DRAWS
 from tests.mpplan.commands.planning.test_validate import ROW
 
 OWN = ROW | {"act_ckpt": "none", "pair": "", "group": ""}
@@ -18,6 +27,21 @@ def test_rows_that_may_teach_are_observed_and_the_others_named():
 
     assert [observation.run.id for observation in observations] == ["x-1"]
     assert warnings == ["not learned from: empty: value: no number; odd: gpu: blank"]
+
+
+def test_energy_without_its_meter_is_said_to_be_that_of_the_building():
+    """The GPUs' own meters, which Zeus and nvidia-smi read, show half as much; the template had no column for it."""
+    energy = OWN | {"id": "e", "metric": "energy_mwh", "value": "5", "tokens_total": "100B"}
+
+    _, blank = observed([OWN, energy, energy | {"id": "f", "pue": "1.1"}], "runs.csv")
+    _, stated = observed([OWN, energy | {"energy_scope": "gpu"}], "runs.csv")
+
+    assert blank == [
+        "e, f: energy_scope: blank, taken as metered for the whole building, with a PUE of 1.1, 1.25; "
+        "give gpu for the GPUs' own meters"
+    ]
+    assert stated == []
+    assert {"energy_scope", "pue", "power_limit_w"} <= set(TEMPLATE)
 
 
 def test_a_flag_is_given_as_the_reason():
@@ -105,3 +129,21 @@ def test_contradictions_beyond_five_rows_are_counted():
 
     assert sum("disagrees with" in line for line in warnings) == 5
     assert "1 more row contradicts others" in warnings
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "others"),
+    [("gpu_hours", "4500", {"tokens_total": "100B"}), ("avg_gpu_power_w", "450", {}), ("peak_mem_gib", "60", {})],
+)
+def test_a_range_is_told_as_wide_as_a_validation_shows_it(home, metric, value, others):
+    """To first order it came out narrower: failures teach nothing, and no GPU draws more than its power limit."""
+    row = OWN | others | {"metric": metric, "value": value}
+    document, _ = calibration_of([row], source="runs.csv")
+    (home / "own.json").write_text(json.dumps(document), encoding="utf-8")
+    learned = read_calibration(home / "own.json", shipped_parameters()).parameters
+
+    (run,) = prepare([parse_run(row)])
+    before, after = (predict_prepared(run, DRAWS, rates=run_rates(run, rows)) for rows in (None, learned))
+
+    (told,) = document["width_ratio"].values()
+    assert told == pytest.approx(after.width_ratio / before.width_ratio, rel=1e-3)

@@ -16,11 +16,15 @@ from planner.calibration.document import (
 )
 from planner.calibration.learn import learn
 from planner.errors import InputFileError, UsageError
+from planner.models.images.catalogue import IMAGE_MODELS
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import predict_prepared, run_rates
 from reports.text.messages import word
+from tests.planner.build import shape
 from tests.planner.calibration.own_runs import observation, team
+
+MIXTURE = shape(experts=8, top_k=2, expert_ffn=512)
 
 
 @pytest.fixture(scope="module")
@@ -174,10 +178,27 @@ def test_rows_that_contradict_very_many_name_a_few(calibration):
 def test_a_plan_unlike_the_runs_says_in_what(tmp_path, document):
     back = read(tmp_path, document)
 
-    assert (back.stacks, back.mixtures) == (("eager",), (False,))
-    assert back.unlike(["h100-sxm5-80gb"], "eager", is_mixture=False) == ()
-    told = [word(message) for message in back.unlike(["h100-sxm5-80gb"], "typical", is_mixture=True)]
+    assert (back.stacks, back.mixtures, back.images) == (("eager",), (False,), (False,))
+    assert back.unlike(["h100-sxm5-80gb"], "eager", shape()) == ()
+    told = [word(message) for message in back.unlike(["h100-sxm5-80gb"], "typical", MIXTURE)]
     assert "learned from runs with --stack eager, but this plan uses --stack typical" in told[0]
     assert told[1].startswith("the calibration was learned from dense models")
-    older = {name: value for name, value in document.items() if name not in ("stacks", "mixtures")}
-    assert read(tmp_path, older).unlike(["h100-sxm5-80gb"], "typical", is_mixture=True) == ()
+    older = {name: value for name, value in document.items() if name not in ("stacks", "mixtures", "images")}
+    assert read(tmp_path, older).unlike(["h100-sxm5-80gb"], "typical", MIXTURE) == ()
+
+
+def test_runs_of_vision_models_and_plans_of_language_models_are_told_apart(tmp_path, document):
+    """What a ResNet's convolutions and memory taught once changed a plan for Llama without a word."""
+    resnet = IMAGE_MODELS.find("resnet-50")
+    runs = [
+        observation(0.8, model="resnet-50", family="", metric="samples_per_s", framework="PyTorch", precision="fp16")
+    ]
+    learned = learn(runs, shipped_parameters(), "runs.csv")
+    images = read(tmp_path, worded(to_calibration_document(learned, source="runs.csv", version="0.9")))
+
+    def keys(calibration, model):
+        return [message.key for message in calibration.unlike(["h100-sxm5-80gb"], "eager", model)]
+
+    assert keys(images, resnet) == []
+    assert keys(images, MIXTURE) == ["warning.calibration_images"]
+    assert keys(read(tmp_path, document), resnet) == ["warning.calibration_language"]

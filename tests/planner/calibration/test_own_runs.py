@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.calibration.design import ENERGY
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import OwnRow, as_learned, as_learned_if_moved, restated
+from planner.calibration.own_runs import OwnRow, as_learned, as_learned_if_moved, count_runs, restated
+from planner.calibration.words import total_words
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import Figure, shipped_parameters
+from reports.text.messages import word
 from tests.planner.calibration.own_runs import observation, team
 
 
@@ -80,6 +83,18 @@ def test_the_total_is_that_of_the_rows_and_of_what_was_learned():
         assert 0.78 < total.learned_ratio < 0.9
 
 
+def test_energy_has_a_total_of_its_own():
+    """A file of energies alone had no line that compares its runs with those of most teams."""
+    energy = team([1.3] * 3, metric="energy_mwh", tokens_total="1e12", energy_scope="gpu")
+    hours = team([1.1] * 3, metric="gpu_hours", tokens_total="1e12")
+
+    of_hours, of_energy = learn([*hours, *energy], shipped_parameters(), "ours").totals
+
+    assert (of_hours.figure, of_energy.figure) == (Figure.RUN, ENERGY)
+    assert (of_hours.measured_ratio, of_energy.measured_ratio) == pytest.approx((1.1, 1.3), rel=0.02)
+    assert word(total_words(of_energy)).startswith("overall, your runs take 30% more energy than most teams'")
+
+
 def test_figures_of_one_run_in_different_metrics_contradict_each_other_where_they_are_apart():
     rate, share, other = (
         observation(factor, id=name, metric=metric)
@@ -135,3 +150,17 @@ def test_errors_of_other_predictions_keep_what_leaving_a_row_out_changes(by_othe
 
     assert (told.error_before, told.error_after) == pytest.approx((0.25, -0.04))
     assert told.error_left_out == pytest.approx(left_out)
+
+
+def test_several_figures_of_one_run_are_of_one_run():
+    """`mpplan calibrate` and every plan said `3 runs` of one run with a speed, a memory and an energy."""
+    one = [
+        observation(id="a"),
+        observation(id="a-memory", metric="peak_mem_gib", mem_kind="allocated"),
+        observation(id="a-energy", metric="energy_mwh", tokens_total="1e12", energy_scope="gpu"),
+    ]
+    repeated, longer = observation(id="b"), observation(id="c", seq_len="8192")
+
+    assert count_runs(one) == 1
+    assert count_runs([*one, repeated]) == 2
+    assert count_runs([*one, repeated, longer]) == 3

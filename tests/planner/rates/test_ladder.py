@@ -17,6 +17,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.hardware.network import Network
 from planner.kernels.catalogue import load_surface
 from planner.kernels.surface import large_flop_per_s
+from planner.models.images.catalogue import image_model_named
 from planner.rates.clock import clock_ratio
 from planner.rates.ladder import Setting, resolve_rates
 from planner.rates.parameters import Parameter, shipped_parameters
@@ -445,6 +446,15 @@ def test_a_calibration_may_say_what_is_left_out_of_one_gpu_architecture_or_model
 )
 def test_models_of_one_kind_depth_width_and_experts_err_as_one(changes, key):
     assert shape_key(shape(**changes)) == key
+
+
+def test_each_vision_model_errs_on_its_own():
+    """ResNets and vision transformers once shared one error, which a calibration named after whichever had runs."""
+    resnet, transformer = image_model_named("resnet-50"), image_model_named("vit-b-16")
+    assert resnet is not None
+    assert transformer is not None
+
+    assert (shape_key(resnet), shape_key(transformer)) == ("image-resnet50", "image-vit_base_patch16_224")
 
 
 def test_a_term_says_which_rows_it_rests_on():

@@ -130,3 +130,16 @@ def test_a_proxy_of_a_model_with_dense_layers_keeps_at_least_one_of_experts():
     # DeepSeek-V3 has three dense layers (arXiv 2412.19437, section 4.2)
     assert model_of(run(model="DeepSeek-V3", n_layers="3"), Filled()).dense_layers == 2
     assert model_of(run(model="DeepSeek-V3", n_layers="61"), Filled()).dense_layers == 3
+
+
+@pytest.mark.parametrize(("name", "network"), [("resnet-50", "resnet50"), ("vit-b-16 (224)", "vit_base_patch16_224")])
+def test_a_vision_model_is_found_by_its_name_alone(name, network):
+    """The template has no column for the family."""
+    model = model_of(run(model=name, family=""), Filled())
+
+    assert (model.name, model.has_network) == (network, True)
+
+
+def test_a_vision_model_is_not_taken_for_a_row_that_states_another_family():
+    with pytest.raises(CannotPredictError, match="not in the catalogue"):
+        model_of(run(model="resnet-50"), Filled())

@@ -210,3 +210,12 @@ def test_runs_that_differ_in_labels_alone_are_set_up_once_and_keep_their_labels(
         first.id, "again", "odd", "odd-too",
     ]  # fmt: skip
     assert ready[1].run.lineage == "other"
+
+
+@pytest.mark.parametrize(("model", "optimizer"), [("resnet-50", "sgd-momentum"), ("vit-b-16", "adamw")])
+def test_a_vision_model_has_the_optimizer_of_its_kind_as_in_a_plan(model, optimizer):
+    cells = {"id": "x", "metric": "samples_per_s", "gpu": "l40s", "model": model, "precision": "fp16", "n_gpus": "8"}
+    (ready,) = prepare([parse_run(cells | {"micro_batch": "64"})])
+
+    assert isinstance(ready, Prepared)
+    assert ready.recipe.optimizer.id == optimizer

@@ -65,7 +65,7 @@ def test_the_document_agrees_with_its_schema(run, file, home):
     write_record(home / "h200.jsonl", *kernels())
     document = json.loads(run("calibrate", runs, "--records", "h200.jsonl", "--json", "--quiet").out)
 
-    assert (document["stacks"], document["mixtures"]) == (["fsdp-compile"], [False])
+    assert (document["stacks"], document["mixtures"], document["images"]) == (["fsdp-compile"], [False], [False])
     jsonschema.validate(document, json.loads(file_of("mpplan.calibration/1").read_text(encoding="utf-8")))
 
 

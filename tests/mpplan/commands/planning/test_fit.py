@@ -24,6 +24,22 @@ def test_the_short_answer_names_what_fits_and_the_table_what_it_needs(run):
     assert "does not fit" in result.out
 
 
+def test_what_was_measured_and_learned_for_it_is_said(run, home):
+    """`fit` used records and calibrations without a word, even where the runs were of other GPUs and models."""
+    rows = "id,model,precision,gpu,n_gpus,micro_batch,framework,metric,value\n"
+    (home / "runs.csv").write_text(f"{rows}r,resnet-50,fp16,l40s,1,64,PyTorch,samples_per_s,900\n", encoding="utf-8")
+    assert run("calibrate", "runs.csv", "-o", "ours.json").code == 0
+
+    result = run("fit", *ON_4090, "--method", "qlora", "--calibration", "ours.json")
+    document = json.loads(run("fit", *ON_4090, "--method", "qlora", "--calibration", "ours.json", "--json").out)
+
+    assert result.code == 0
+    assert document["warnings"][0] == "calibrated on 1 of your own runs from `runs.csv` (`ours.json`)"
+    assert document["warnings"][1].startswith("the calibration was learned on l40s: for rtx-4090 it says")
+    assert document["warnings"][-1].startswith("the calibration was learned from vision models")
+    assert all(f"warning: {line}" in " ".join(result.err.split()) for line in document["warnings"])
+
+
 def test_numbers_of_four_digits_and_more_have_a_comma(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "240")
     out = run("fit", "--model", "llama-3.1-70b", "--gpu", "rtx-4090", "--as-of", "2026-08-22").out
