@@ -319,18 +319,22 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     return Cell(text=text, detail=shown.figure.span, sort=saving["mid"], tone=tone)
 
 
+def _comparing_chart(facts: Facts, metric: str, words: Words, view: str = "plans") -> list[Block]:
+    """Return the chart of one metric if it has two bars to compare; the table has a single figure already."""
+    bars = sum(bool(plan[metric]) for plan in facts.fitting(view=view))
+    return [metric_chart(facts, metric, words, view)] if bars > 1 else []
+
+
 def views(facts: Facts, words: Words) -> Section | None:
     """Show the comparison in two fair views: on the same GPUs, and by the same deadline."""
     if not facts.plans():
         return None
     blocks: list[Block] = [comparison_table(facts, "plans", words)]
     if facts.fitting():
-        blocks.append(metric_chart(facts, DURATION, words))
+        blocks += _comparing_chart(facts, DURATION, words)
         blocks.append(runs_table(facts, words))
     if facts.plans(view="same_deadline"):
         blocks.append(comparison_table(facts, "same_deadline", words))
-        metric = facts.lead_metric("same_deadline")
-        if any(plan[metric] for plan in facts.fitting(view="same_deadline")):
-            blocks.append(metric_chart(facts, metric, words, "same_deadline"))
+        blocks += _comparing_chart(facts, facts.lead_metric("same_deadline"), words, "same_deadline")
     lead = words.spans(facts.worded("views.lead", "views.lead_images"), **_setting(facts, "plans", words))
     return Section(id="views", title=words("views.title"), lead=lead, blocks=tuple(blocks), group="compare")

@@ -16,9 +16,10 @@ from reports.sections.comparison.precisions import (
     metric_columns,
     narrow_notes,
     short_table,
+    views,
 )
 from reports.text.language import words_for
-from reports.view import Cell
+from reports.view import Cell, RangeChart
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -45,6 +46,17 @@ def test_a_reference_that_takes_many_times_as_long_does_not_set_the_scale():
     assert (fp8.strong, fp8.quiet, fp32.quiet) == (True, False, True)
     # cost goes with hours, and hours with 1 / speed
     assert tf32.mid / fp8.mid == pytest.approx(1.45 / 0.38, rel=0.002)
+
+
+@pytest.mark.parametrize(("fitting", "charts"), [(2, 2), (1, 1)])
+def test_a_chart_with_a_single_bar_is_left_out(fitting, charts):
+    document = sample.document()
+    for plan in document["same_deadline"][: len(document["same_deadline"]) - fitting]:
+        plan |= {"fits": False, "why_not": "above the cap"}
+    section = views(facts_of_document(document), WORDS)
+
+    assert section is not None
+    assert sum(isinstance(block, RangeChart) for block in section.blocks) == charts
 
 
 def bf16_saving(low: float, mid: float, high: float) -> Cell:
