@@ -8,7 +8,7 @@ from reports.text.numbers import Ladder, Rung
 
 LADDERS: dict[str, Ladder] = {
     "money": (
-        Rung(at=0, per=1, text="${}", column="$"),
+        Rung(at=0, per=1, text="${}", column="$", cents=True),
         Rung(at=1e6, per=1e6, text="${} million", column="million $"),
         Rung(at=1e9, per=1e9, text="${} billion", column="billion $"),
     ),

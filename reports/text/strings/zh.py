@@ -8,7 +8,7 @@ from reports.text.numbers import Ladder, Rung
 
 LADDERS: dict[str, Ladder] = {
     "money": (
-        Rung(at=0, per=1, text="{} 美元", column="美元"),
+        Rung(at=0, per=1, text="{} 美元", column="美元", cents=True),
         Rung(at=1e4, per=1e4, text="{} 万美元", column="万美元"),
         Rung(at=1e8, per=1e8, text="{} 亿美元", column="亿美元"),
     ),
