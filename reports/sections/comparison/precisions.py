@@ -190,13 +190,17 @@ def comparison_table(
             row = TableRow(cells=cells, strong=row.strong)
         rows.append(row)
     heads = [Column(head=words("column.precision"))]
+    left_out = left_out_rows(facts, words, gpu, only)
+    if not columns:
+        reasons = (*heads, Column(head=words("column.because")))
+        return Table(caption=caption or _caption(facts, view, words), columns=reasons, rows=tuple(rows + left_out))
     heads += [Column(head=words("column.gpus"), numeric=True)] if counted else []
     asked = words.name("precision", facts.asked_on(gpu))
     saved = Column(head=words("column.saving", asked=asked, metric=words.name("metric", lead)), numeric=True)
     return Table(
         caption=caption or _caption(facts, view, words),
         columns=_with_saving(heads, [column for _, column, _ in columns], saved, first),
-        rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
+        rows=tuple(rows + left_out),
         notes=(*_risks(facts, plans, words), *_batches(facts, plans, view, words, gpu)),
     )
 

@@ -59,6 +59,16 @@ def test_a_chart_with_a_single_bar_is_left_out(fitting, charts):
     assert sum(isinstance(block, RangeChart) for block in section.blocks) == charts
 
 
+def test_where_no_precision_fits_the_table_has_reasons_in_place_of_figures():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan |= {"fits": False, "why_not": "needs 25.2 GiB"}
+    table = comparison_table(facts_of_document(document), "plans", WORDS)
+
+    assert [(column.head, column.numeric) for column in table.columns] == [("Precision", False), ("Reason", False)]
+    assert {len(row.cells) for row in table.rows} == {2}
+
+
 def bf16_saving(low: float, mid: float, high: float) -> Cell:
     """The cell of BF16 in the column of what the asked precision saves, with this saving of cost."""
     document = sample.document()
