@@ -88,11 +88,16 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
     rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
     return Table(
         caption=words("table.overview", **_setting(facts, "plans", words)),
-        columns=(Column(head=words("column.precision")), *(column for _, column, _ in metrics)),
+        columns=(Column(head=words("column.precision")), *([c for _, c, _ in metrics] or [_reason(words)])),
         rows=tuple(rows + left_out_rows(facts, words)),
         notes=_risks(facts, facts.plans(), words),
         wide=False,
     )
+
+
+def _reason(words: Words) -> Column:
+    """Return the column of a table in which no plan has figures."""
+    return Column(head=words("column.because"))
 
 
 def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
@@ -192,7 +197,7 @@ def comparison_table(
     heads = [Column(head=words("column.precision"))]
     left_out = left_out_rows(facts, words, gpu, only)
     if not columns:
-        reasons = (*heads, Column(head=words("column.because")))
+        reasons = (*heads, _reason(words))
         return Table(caption=caption or _caption(facts, view, words), columns=reasons, rows=tuple(rows + left_out))
     heads += [Column(head=words("column.gpus"), numeric=True)] if counted else []
     asked = words.name("precision", facts.asked_on(gpu))

@@ -15,6 +15,7 @@ from reports.sections.comparison.precisions import (
     metric_chart,
     metric_columns,
     narrow_notes,
+    overview_table,
     short_table,
     views,
 )
@@ -63,10 +64,12 @@ def test_where_no_precision_fits_the_table_has_reasons_in_place_of_figures():
     document = sample.document()
     for plan in document["plans"]:
         plan |= {"fits": False, "why_not": "needs 25.2 GiB"}
-    table = comparison_table(facts_of_document(document), "plans", WORDS)
+    facts = facts_of_document(document)
 
-    assert [(column.head, column.numeric) for column in table.columns] == [("Precision", False), ("Reason", False)]
-    assert {len(row.cells) for row in table.rows} == {2}
+    for table in (comparison_table(facts, "plans", WORDS), overview_table(facts, WORDS)):
+        assert table is not None
+        assert [(column.head, column.numeric) for column in table.columns] == [("Precision", False), ("Reason", False)]
+        assert {len(row.cells) for row in table.rows} == {2}
 
 
 def bf16_saving(low: float, mid: float, high: float) -> Cell:
