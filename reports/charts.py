@@ -304,11 +304,13 @@ def broken(text: str, width: int = LINE) -> tuple[str, ...]:
 
 
 def place_rows(bars: Sequence[Bar], ticks: tuple[Tick, ...], top: float) -> RangeDrawing:
-    """Place bars under each other on an axis from 0 to `top`; a value without room beside its label goes below it."""
+    """Place bars under each other on an axis from 0 to `top`; all values go below if one lacks room."""
     rows, y = [], 0
-    for bar in bars:
-        lines = broken(bar.label)
-        below = columns_of(lines[-1]) + columns_of(bar.text) + 2 > LINE + 4
+    labels = [broken(bar.label) for bar in bars]
+    below = any(
+        columns_of(lines[-1]) + columns_of(bar.text) + 2 > LINE + 4 for bar, lines in zip(bars, labels, strict=True)
+    )
+    for bar, lines in zip(bars, labels, strict=True):
         y_value = y + 15 + LINE_PIXELS * (len(lines) - 1 + below)
         rows.append(
             RangeRow(

@@ -51,7 +51,7 @@ def _page(view: View, *, alone: bool = False) -> str:
         csp=policy(css, js),
         data=Markup(embedded(whatif or None)),
         packed=HELD,
-        shortened=is_shortened(view),
+        download=_download(view),
         whatif_after="gpus" if any(section.id == "gpus" for section in view.sections) else "views",
         whatif_rows=[(name, w(key)) for name, key in rows],
         whatif_plans=[(name, w.name("precision", name)) for name in names],
@@ -62,6 +62,13 @@ def _page(view: View, *, alone: bool = False) -> str:
     columns = [] if view.data.get("csv") else csv.paths_of(view.data["document"])
     held = most_that_fits(view, columns, LIMIT_BYTES - len(page.encode()), alone=alone)
     return page.replace(f">{HELD}<", f">{held}<", 1)  # no text of the document has an unescaped `<` here
+
+
+def _download(view: View) -> str:
+    """Return the key of the sentence that says what there is to download."""
+    if view.data.get("csv"):
+        return "compare.download"
+    return "download.lead_shortened" if is_shortened(view) else "download.lead"
 
 
 def embedded(value: Any) -> str:
@@ -86,15 +93,25 @@ def short(value: float) -> str:
     return f"{value:.6g}"
 
 
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*\w", re.ASCII)
+"""A flag of the command line, in escaped text."""
+
+
 def with_code(text: str) -> Markup:
-    """Return escaped text with the parts between backticks as code."""
+    """Return escaped text with flags and the parts between backticks as code, which does not break after a hyphen.
+
+    Spaces at the start, which indent a label in a table, are kept.
+    """
     from markupsafe import Markup, escape
 
-    parts = [escape(part) for part in text.split("`")]
+    words = text.lstrip(" ")
+    indent = "&nbsp;" * (len(text) - len(words)) if words else ""
+    parts = [str(escape(part)) for part in words.split("`")]
     if len(parts) % 2 == 0:
-        return escape(text)
-    coded = (f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
-    return Markup("".join(coded))
+        parts = [str(escape(words))]
+    coded = (f"<code>{part}</code>" if number % 2 else _FLAG.sub(r"<code>\g<0></code>", part)
+             for number, part in enumerate(parts))  # fmt: skip
+    return Markup(indent + "".join(coded))
 
 
 _PLAIN = re.compile(r"(?:[≥<] ?)?[−+]?[\d,]+(?:\.\d+)?%?")

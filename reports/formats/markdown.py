@@ -64,7 +64,9 @@ def _code(text: str) -> str:
 def _cell(cell: Cell) -> str:
     if cell.tone == "code":
         return _code(cell.text).replace("|", "\\|")
-    return escaped(cell.plain.strip())
+    text = cell.plain.rstrip()
+    label = text.lstrip(" ")
+    return "&nbsp;" * (len(text) - len(label)) + escaped(label)
 
 
 def _table(table: Table) -> str:

@@ -123,10 +123,14 @@ def _whole(view: View, facts: Facts) -> View:
     )
 
 
+def made_by(doc: Doc, words: Words) -> str:
+    """Return the line that says which version made a document, and when, to the minute."""
+    made = str(doc.get("created_at") or "")[:16].replace("T", " ")
+    return words("page.by", version=doc.get("mpplan") or "", date=made)
+
+
 def _footer(doc: Doc, words: Words) -> tuple[str, ...]:
-    lines = [
-        words("page.by", version=doc.get("mpplan") or "", date=str(doc.get("created_at") or "")[:16].replace("T", " "))
-    ]
+    lines = [made_by(doc, words)]
     if doc.get("command"):
         lines.append(words("page.command", command=" ".join(doc["command"])))
     if left_out(doc):

@@ -9,7 +9,7 @@ from planner.csv_table import csv_table
 from reports.charts import linear_ticks
 from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc, Facts, memory_range
 from reports.document.redact import left_out, redacted
-from reports.page.build import checked
+from reports.page.build import checked, made_by
 from reports.page.hero import headline, signed
 from reports.sections.breakdown.factors import GRID, factor_of
 from reports.sections.comparison.layout import layout_text
@@ -72,7 +72,7 @@ def build_comparison(
         subtitle=words("compare.subtitle"),
         hero=_hero(pair, called, words),
         sections=tuple(section for section in sections if section is not None),
-        footer=(words("page.by", version=docs[1].get("mpplan") or "", date=str(docs[1].get("created_at") or "")[:16]),),
+        footer=(made_by(docs[1], words),),
         logo=logo,
         data={
             "document": {"schema": COMPARISON_SCHEMA, "names": list(called), "first": docs[0], "second": docs[1],

@@ -15,6 +15,7 @@ from planner.lazy import dataclass
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J
 from reports.document.facts import CARBON, COST, DURATION, ENERGY, Doc, Facts
 from reports.text.language import Words
+from reports.text.numbers import Rung
 
 KWH_PER_MWH = MWH_J / KWH_J
 KG_PER_T = 1000.0
@@ -344,9 +345,10 @@ def _stated(base: Base, knobs: dict[str, Any] | None, at_least: bool) -> dict[st
     return {name: value for name, value in figures.items() if value != usual[name]}
 
 
-def _written(value: float) -> float:
-    """Return a whole number without its decimal point, to save space in the page."""
-    return int(value) if value == int(value) else value
+def _rung(rung: Rung) -> tuple[float | str, ...]:
+    """Return a unit as `arithmetic.js` reads it, with whole numbers without their decimal point to save space."""
+    at, per = (int(value) if value == int(value) else value for value in (rung.at, rung.per))
+    return at, per, rung.text, rung.decimals, rung.least, int(rung.cents)
 
 
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
@@ -384,10 +386,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
             for plan in plans
             if (plan_knobs := own[plan["precision"]])
         ],
-        "ladders": {
-            name: [[_written(r.at), _written(r.per), r.text, r.decimals, r.least] for r in words.ladder(name)]
-            for name in (*quantities, facts.amount_quantity)
-        },
+        "ladders": {name: [_rung(r) for r in words.ladder(name)] for name in (*quantities, facts.amount_quantity)},
         "words": {
             key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")
         },

@@ -20,12 +20,13 @@ const rungFor = (ladder, mid, high) => {
   return chosen;
 };
 const write = (page, quantity, [low, mid, high], atLeast) => {
-  const [, per, form, most, least] = rungFor(page.ladders[quantity], mid, high);
+  const [, per, form, most, least, cents] = rungFor(page.ladders[quantity], mid, high);
   const scaled = [low / per, mid / per, high / per];
-  const decimals = Math.max(Math.min(decimalsFor(...scaled), most), least);
+  let decimals = Math.max(Math.min(decimalsFor(...scaled), most), least);
+  if (cents && decimals > 0) decimals = 2;
   let texts = scaled.map((one) => grouped(one, decimals));
   const exact = texts[0] === texts[1] && texts[1] === texts[2];
-  if (exact && texts[1].includes('.') && least < 0) texts = texts.map(() => texts[1].replace(/\.?0+$/, ''));
+  if (exact && texts[1].includes('.') && least < 0) texts = texts.map(() => texts[1].replace(cents ? /\.00$/ : /\.?0+$/, ''));
   const bound = atLeast ? page.words.at_least : '{}';
   const text = bound.replace('{}', () => form.replace('{}', () => texts[1]));
   if (exact) return [text, ''];

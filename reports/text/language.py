@@ -147,10 +147,12 @@ class Words:
         scaled = (low / rung.per, mid / rung.per, high / rung.per)
         if decimals is None:
             decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
+        if rung.cents and decimals > 0:
+            decimals = 2
         texts = [grouped(value, decimals) for value in scaled]
         exact = texts[0] == texts[1] == texts[2]
         if exact and "." in texts[1] and rung.least < 0:
-            texts = [texts[1].rstrip("0").rstrip(".")] * 3
+            texts = [texts[1].removesuffix(".00") if rung.cents else texts[1].rstrip("0").rstrip(".")] * 3
         joint = "range.signed" if low < 0 else "range.joint"
         bound = self._text["at_least"] if at_least else "{}"
         text = bound.format(_signed(rung.text, texts[1]))

@@ -27,6 +27,8 @@ class Rung:
     """Largest number of decimals, whatever the range."""
     least: int = -99
     """Smallest number of decimals, for example for the cents of a price."""
+    cents: bool = False
+    """Whether a number has two decimals or none: `$7.00`, never `$7.0`."""
 
 
 Ladder = tuple[Rung, ...]
@@ -112,5 +114,6 @@ def axis_labels(values: Sequence[float], rung: Rung, *, unit: bool = True) -> li
     scaled = [value / rung.per for value in values]
     step = scaled[1] - scaled[0]
     decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)
+    decimals = 2 if rung.cents and decimals else decimals
     labels = [grouped(value, decimals) for value in scaled]
     return [*labels[:-1], rung.text.format(labels[-1])] if unit else labels

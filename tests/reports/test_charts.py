@@ -67,6 +67,13 @@ def test_a_value_without_room_beside_its_label_goes_below():
     assert row.y_value == 32
 
 
+def test_values_of_a_chart_stand_in_one_column():
+    long = Bar(label="512 × H100 SXM5 80 GB in a far place", text="$0.86 million (0.65–1.12)", mid=1)
+    rows = charts.place_rows([long, Bar(label="FP8", text="$1", mid=1)], (), 1).rows
+
+    assert [row.value_below for row in rows] == [True, True]
+
+
 def test_a_long_label_is_broken_into_lines_that_fit_a_phone():
     lines = charts.broken("compute on the critical path over the sum of its kernels, tuned stack")
 

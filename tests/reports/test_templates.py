@@ -397,6 +397,84 @@ def test_what_is_folded_on_the_screen_is_open_on_paper(browser, pages, tmp_path)
     assert "What if" not in text
 
 
+def test_a_folded_table_has_its_name_on_paper(browser, pages, tmp_path):
+    if shutil.which("pdftotext") is None:
+        pytest.skip("no pdftotext: run tests/browser_setup.sh")
+    page = browser.page(pages("plan"))
+    folded = page.run("[...document.querySelectorAll('summary')].map((e) => e.textContent)")
+    path = tmp_path / "page.pdf"
+    path.write_bytes(page.pdf())
+    page.close()
+    text = subprocess.run(["pdftotext", path, "-"], capture_output=True, text=True, check=True).stdout
+
+    assert folded
+    assert [name for name in folded if " ".join(name.split()) not in " ".join(text.split())] == []
+
+
+PAPER = """((size) => ({
+  small: ['.note', '.trust', '.legend', '.cap', 'figcaption', 'summary', 'td'].map(size).filter((px) => px > size('.lead')),
+  ticks: size('.tick text') - size('.row .label'),
+  cut: Math.max(...[...document.querySelectorAll('.tile')].map((e) => e.getBoundingClientRect().right))
+    - document.querySelector('main').getBoundingClientRect().right,
+}))((where) => parseFloat(getComputedStyle(document.querySelector(where)).fontSize))"""
+
+
+def test_on_paper_no_small_print_is_larger_than_the_text_and_no_border_is_cut(browser, pages):
+    page = browser.page(pages("plan"))
+    page.look(width=688, media="print")
+    paper = page.run(PAPER)
+    page.close()
+
+    assert paper["small"] == []
+    assert paper["ticks"] <= 0
+    assert paper["cut"] <= -1  # what ends at the edge of the paper's text area loses its right border
+
+
+SCROLLED = """[...document.querySelectorAll('#views .scroll')].filter((e) => e.scrollWidth > e.clientWidth + 40).map((e) => {
+  e.scrollLeft = 1e4;
+  const head = e.querySelector('tbody th').getBoundingClientRect(), place = e.getBoundingClientRect();
+  return [Math.round(head.left - place.left), getComputedStyle(e.querySelector('tbody th')).backgroundColor,
+    getComputedStyle(e).backgroundImage.split('gradient').length - 1];
+})"""
+
+
+def test_a_table_that_scrolls_keeps_the_names_of_its_rows_and_shows_that_it_goes_on(browser, pages):
+    page = browser.page(pages("plan"), width=360)
+    tables = page.run(SCROLLED)
+    page.close()
+
+    assert tables
+    for left, ground, shades in tables:
+        assert left == 0
+        assert ground not in ("rgba(0, 0, 0, 0)", "transparent")  # figures pass below the names
+        assert shades == 2
+
+
+def test_a_legend_keeps_its_colours_where_the_reader_sets_all_others(browser, pages):
+    page = browser.page(pages("plan"))
+    colour = "getComputedStyle(document.querySelector('.legend .swatch')).backgroundColor"
+    own = page.run(colour)
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    forced = page.run(colour)
+    page.close()
+
+    assert forced == own
+
+
+def test_a_chart_is_named_by_its_caption_and_described_without_a_tooltip(browser, pages):
+    page = browser.page(pages("plan"))
+    page.send("Accessibility.enable")
+    nodes = page.send("Accessibility.getFullAXTree")["nodes"]
+    images = [node for node in nodes if not node["ignored"] and node["role"]["value"] == "image"]
+    captions = page.run("[...document.querySelectorAll('figcaption')].map((e) => e.textContent)")
+    tooltips = page.run("document.querySelectorAll('svg[role=img] > title').length")
+    page.close()
+
+    assert [node["name"]["value"] for node in images] == captions
+    assert all(len(node["description"]["value"]) > 20 for node in images)
+    assert tooltips == 0
+
+
 def test_a_pdf_is_made_by_the_browser_that_is_there(browser, recorded):
     pdf = reports.render(recorded, "pdf")
 

@@ -13,6 +13,8 @@ from reports.view import Block, Cell, Column, Section, Table, TableRow
 from reports.view.cells import count_cell, none_cell, saving_tone, value_cell
 
 MOST_PLACES = 8
+WHOLE_DOLLARS = 10.0
+"""Amount from which a comparison shows no cents."""
 
 
 def alternatives(facts: Facts, words: Words) -> Section | None:
@@ -63,6 +65,11 @@ def _figure_and_saving(
     return cell, Cell(text=grouped(saved, decimals) if saved else words("nothing"), sort=saved, tone=tone)
 
 
+def _dollar_decimals(smallest_usd: float) -> int:
+    """Return the decimals of amounts of which this is the smallest: cents below $10, three digits above $1,000."""
+    return 2 if smallest_usd < WHOLE_DOLLARS else min(0, 2 - magnitude(smallest_usd))
+
+
 def _carbon_here(places: list[Doc]) -> float | None:
     """Return the carbon of the plan as it is; None if no place can be compared with it."""
     known = (place["carbon_tco2e"] + place["saved_tco2e"] for place in places if place["saved_tco2e"] is not None)
@@ -73,6 +80,7 @@ def _places(rows: list[Doc], words: Words) -> Table:
     places = rows[:MOST_PLACES]
     usd_here, carbon_here = places[0]["usd_here"], _carbon_here(places)
     dollars = words.ladder("money")[0]
+    cents = _dollar_decimals(min((usd for usd in (usd_here, *(place["usd"] for place in places)) if usd), default=0.0))
     carbons = [carbon for carbon in (carbon_here, *(place["carbon_tco2e"] for place in places)) if carbon]
     carbon = words.shared("carbon", carbons)
     decimals = max(0, 2 - magnitude(min(carbons, default=0.0) / carbon.per))
@@ -80,7 +88,7 @@ def _places(rows: list[Doc], words: Words) -> Table:
     def row(
         head: Cell, provider: Cell, usd: float | None, carbon_t: float | None, *, planned: bool = False
     ) -> TableRow:
-        costs = _figure_and_saving(usd_here, usd, dollars, 0, words)
+        costs = _figure_and_saving(usd_here, usd, dollars, cents, words)
         carbons = _figure_and_saving(carbon_here, carbon_t, carbon, decimals, words)
         if planned:
             costs, carbons = ((pair[0], none_cell(words)) for pair in (costs, carbons))

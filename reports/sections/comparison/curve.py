@@ -158,8 +158,12 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
     ]
     knee = next((n for n, point in enumerate(points) if point["knee"]), None)
     chosen = next((n for n, point in enumerate(points) if point["chosen"]), None)
-    legend = [] if chosen is None else [("dot", words("curve.dot", gpus=f"{points[chosen]['gpus']:,}"))]
-    legend += [] if knee is None else [("knee", words("curve.line", gpus=f"{points[knee]['gpus']:,}"))]
+    legend = (
+        [] if chosen is None else [("dot", words("curve.dot", gpus=words.count("gpu_count", points[chosen]["gpus"])))]
+    )
+    legend += (
+        [] if knee is None else [("knee", words("curve.line", gpus=words.count("gpu_count", points[knee]["gpus"])))]
+    )
     key = "chart.curve" if COST in rungs else "chart.curve_time"
     title = words(key, precision=words.name("precision", facts.asked))
     return CurveChart(

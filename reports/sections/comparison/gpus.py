@@ -24,7 +24,7 @@ def gpus(facts: Facts, words: Words) -> Section | None:
     fitting = [plan for plan in asked if plan["fits"]]  # no bar for a GPU that trains in another precision
     metric = COST if any(plan[COST] for plan in fitting) else "gpu_hours"
     blocks: list[Block] = []
-    if any(plan[metric] for plan in fitting):
+    if sum(bool(plan[metric]) for plan in fitting) > 1:
         blocks.append(_chart(facts, fitting, metric, words))
     blocks.append(_table(facts, words))
     for gpu in facts.gpus:

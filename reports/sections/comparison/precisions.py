@@ -89,11 +89,16 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
     rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
     return Table(
         caption=words("table.overview", **_setting(facts, "plans", words)),
-        columns=(Column(head=words("column.precision")), *(column for _, column, _ in metrics)),
+        columns=(Column(head=words("column.precision")), *([c for _, c, _ in metrics] or [_reason(words)])),
         rows=tuple(rows + left_out_rows(facts, words)),
         notes=_risks(facts, facts.plans(), words),
         wide=False,
     )
+
+
+def _reason(words: Words) -> Column:
+    """Return the column of a table in which no plan has figures."""
+    return Column(head=words("column.because"))
 
 
 def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
@@ -192,13 +197,17 @@ def comparison_table(
             row = TableRow(cells=cells, strong=row.strong)
         rows.append(row)
     heads = [Column(head=words("column.precision"))]
+    left_out = left_out_rows(facts, words, gpu, only)
+    if not columns:
+        reasons = (*heads, _reason(words))
+        return Table(caption=caption or _caption(facts, view, words), columns=reasons, rows=tuple(rows + left_out))
     heads += [Column(head=words("column.gpus"), numeric=True)] if counted else []
     asked = words.name("precision", facts.asked_on(gpu))
     saved = Column(head=words("column.saving", asked=asked, metric=words.name("metric", lead)), numeric=True)
     return Table(
         caption=caption or _caption(facts, view, words),
         columns=_with_saving(heads, [column for _, column, _ in columns], saved, first),
-        rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
+        rows=tuple(rows + left_out),
         notes=(*_risks(facts, plans, words), *_batches(facts, plans, view, words, gpu)),
     )
 
@@ -321,18 +330,22 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     return Cell(text=text, detail=shown.figure.span, sort=saving["mid"], tone=tone)
 
 
+def _comparing_chart(facts: Facts, metric: str, words: Words, view: str = "plans") -> list[Block]:
+    """Return the chart of one metric if it has two bars to compare; the table has a single figure already."""
+    bars = sum(bool(plan[metric]) for plan in facts.fitting(view=view))
+    return [metric_chart(facts, metric, words, view)] if bars > 1 else []
+
+
 def views(facts: Facts, words: Words) -> Section | None:
     """Show the comparison in two fair views: on the same GPUs, and by the same deadline."""
     if not facts.plans():
         return None
     blocks: list[Block] = [comparison_table(facts, "plans", words)]
     if facts.fitting():
-        blocks.append(metric_chart(facts, DURATION, words))
+        blocks += _comparing_chart(facts, DURATION, words)
         blocks.append(runs_table(facts, words))
     if facts.plans(view="same_deadline"):
         blocks.append(comparison_table(facts, "same_deadline", words))
-        metric = facts.lead_metric("same_deadline")
-        if any(plan[metric] for plan in facts.fitting(view="same_deadline")):
-            blocks.append(metric_chart(facts, metric, words, "same_deadline"))
+        blocks += _comparing_chart(facts, facts.lead_metric("same_deadline"), words, "same_deadline")
     lead = words.spans(facts.worded("views.lead", "views.lead_images"), **_setting(facts, "plans", words))
     return Section(id="views", title=words("views.title"), lead=lead, blocks=tuple(blocks), group="compare")

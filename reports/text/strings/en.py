@@ -8,7 +8,7 @@ from reports.text.numbers import Ladder, Rung
 
 LADDERS: dict[str, Ladder] = {
     "money": (
-        Rung(at=0, per=1, text="${}", column="$"),
+        Rung(at=0, per=1, text="${}", column="$", cents=True),
         Rung(at=1e6, per=1e6, text="${} million", column="million $"),
         Rung(at=1e9, per=1e9, text="${} billion", column="billion $"),
     ),
@@ -229,12 +229,12 @@ TEXT: dict[str, str] = {
     "safety.lead": "A saving counts only if the model is just as good. Results exist for {known}.",
     "safety.lead_none": "A saving counts only if the model is just as good, and there are no quality results for "
     "these precisions yet.",
-    "safety.untested": " {names}: not tested; mpplan numerics --json trains small models to find out, "
-    "and mpplan estimate --numerics FILE adds the result here.",
+    "safety.untested": " {names}: not tested; `mpplan numerics --json` trains small models to find out, "
+    "and `mpplan estimate --numerics FILE` adds the result here.",
     "range.from_to": "{low} to {high}",
-    "mixture.no_plan": "No times for policies and schedules in {low}, because the plan has no {lacking} row. To plan one, use --precision {flag} on a GPU that supports it (mpplan gpus lists them).",
+    "mixture.no_plan": "No times for policies and schedules in {low}, because the plan has no {lacking} row. To plan one, use --precision {flag} on a GPU that supports it (`mpplan gpus` lists them).",
     "safety.drawn": "Below: {task}, trained on {device}.{cut}",
-    "safety.cut": " It was interrupted: mpplan numerics --resume continues it.",
+    "safety.cut": " It was interrupted: `mpplan numerics --resume` continues it.",
     "chart.exponents": "Exponents of the values, and the range of each format without a scale",
     "chart.scale": "Path of the loss scale in {precision}",
     "chart.parity": "Difference from {baseline}, with the margin of ±{margin}",
@@ -489,8 +489,8 @@ TEXT: dict[str, str] = {
     "curve.is_chosen": "plan",
     "curve.is_knee": "knee",
     "curve.is_over_cap": "above the cap",
-    "curve.dot": "the plan, {gpus} GPUs",
-    "curve.line": "the knee, {gpus} GPUs",
+    "curve.dot": "the plan, {gpus}",
+    "curve.line": "the knee, {gpus}",
     "time.title": "Where the time of a step goes",
     "time.lead": "A step of {precision} takes about {step}. The largest part is {item}: {share}.",
     "memory.title": "What fills the memory",
@@ -609,7 +609,7 @@ TEXT: dict[str, str] = {
     "note.layout": "GPUs = TP × CP × DP × PP; sequences per step = DP × micro-batch × accumulation.",
     "note.mfu_images": "MFU counts the operations of the forward pass of an image, and twice as many for the backward pass, over the dense peak of the precision.",
     "note.mfu": "MFU counts the operations of the method (six per matrix parameter and token in pre-training, four with LoRA) plus causal attention, without recomputation, over the dense peak of the precision; HFU counts recomputation too. Full attention counts the masked half as well, so MFU can then exceed HFU.",
-    "note.shorter": "To keep this page small, details of the other GPUs are left out; mpplan estimate --json has them all.",
+    "note.shorter": "To keep this page small, details of the other GPUs are left out; `mpplan estimate --json` has them all.",
     "note.sources": "A source is listed with the figures that use it directly; figures derived from those rest on it too.",
     "pareto.on": "on the front",
     "pareto.off": "beaten by another",
@@ -628,8 +628,8 @@ TEXT: dict[str, str] = {
     "column.after": "Yours",
     "column.unit_name": "Unit",
     "claims.title": "What the literature claims",
-    "claims.lead": "{n} of {total} claims from the literature apply to this plan; {shown} of these {n} are shown. They are judged by arithmetic, this planner, published runs and real training; a range too wide to decide counts neither for nor against. mpplan claims shows the evidence.",
-    "claims.lead_all": "{n} of {total} claims from the literature apply to this plan. They are judged by arithmetic, this planner, published runs and real training; a range too wide to decide counts neither for nor against. mpplan claims shows the evidence.",
+    "claims.lead": "{n} of {total} claims from the literature apply to this plan; {shown} of these {n} are shown. They are judged by arithmetic, this planner, published runs and real training; a range too wide to decide counts neither for nor against. `mpplan claims` shows the evidence.",
+    "claims.lead_all": "{n} of {total} claims from the literature apply to this plan. They are judged by arithmetic, this planner, published runs and real training; a range too wide to decide counts neither for nor against. `mpplan claims` shows the evidence.",
     "stands.agrees": "yes",
     "stands.includes": "too wide",
     "stands.disagrees": "no",
@@ -1009,6 +1009,7 @@ TEXT: dict[str, str] = {
     "compare.only_sources": "Sources used only in {name}",
     # downloads and footer
     "download.title": "Download the data",
+    "compare.download": "Both plans and the changes from the first to the second, as data. Both files are embedded in this page; nothing is fetched.",
     "download.lead": "The answer as data, with the savings of the requested precision. Both files are embedded in this page; nothing is fetched.",
     "download.lead_shortened": "The answer as data, shortened to fit in this page: some plans and details that were not requested are left out, and numbers are rounded. `mpplan estimate --json` has everything. Both files are embedded in this page; nothing is fetched.",
     "download.json": "Download JSON",

@@ -417,7 +417,8 @@ def test_the_page_writes_numbers_as_python_does():
         names = ("money", "unit_price", "days", "energy", "carbon", "tokens", "plain")
         page = {
             "ladders": {
-                name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in names
+                name: [[r.at, r.per, r.text, r.decimals, r.least, int(r.cents)] for r in words.ladder(name)]
+                for name in names
             },
             "words": {key: words(key) for key in ("at_least", "range", "range.joint")},
         }

@@ -123,6 +123,24 @@ def test_an_unknown_language_is_a_usage_error():
 RANGE = {"low": 1_980_000, "mid": 2_313_400, "high": 2_710_000, "at_least": False}
 
 
+@pytest.mark.parametrize(
+    ("low", "mid", "high", "told"),
+    [
+        (1.76, 7.03, 28.94, "$7.03 (1.76–28.94)"),
+        (12.1, 28.9, 61.4, "$29 (12–61)"),
+        (7.1, 7.1, 7.1, "$7.10"),
+        (7.0, 7.0, 7.0, "$7"),
+        (0.021, 0.04, 0.068, "$0.04 (0.02–0.07)"),
+        (0.7e6, 1.28e6, 3e6, "$1.3 million (0.7–3.0)"),
+    ],
+)
+def test_dollars_have_cents_or_none_and_never_one_decimal(low, mid, high, told):
+    figure = words_for("en").figure("money", {"low": low, "mid": mid, "high": high})
+
+    assert figure is not None
+    assert figure.full == told
+
+
 def test_money_reads_as_english_and_as_chinese_write_it():
     english, chinese = (words_for(lang).figure("money", RANGE) for lang in LANGUAGES)
 

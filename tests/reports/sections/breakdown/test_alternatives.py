@@ -42,6 +42,20 @@ def test_what_is_saved_is_here_less_there_and_costs_more_with_a_minus(usd, text,
     assert (rows[1].cells[3].text, rows[1].cells[3].tone) == (text, tone)
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "shown"),
+    [
+        (1_281_025.50, 840_558.28, ["1,281,000", "841,000", "440,000"]),
+        (1_281_025.50, 1_281_025.496, ["1,280,000", "1,280,000", "0"]),
+        (7.031, 5.264, ["7.03", "5.26", "1.77"]),
+    ],
+)
+def test_an_amount_elsewhere_has_no_more_digits_than_its_hours_deserve(here, there, shown):
+    rows = table_of("places", money={"elsewhere": [place(here - there, usd_here=here, usd=there)]}).rows
+
+    assert [rows[0].cells[2].text, *(cell.text for cell in rows[1].cells[2:4])] == shown
+
+
 def test_a_saving_is_the_difference_of_the_dollars_that_are_shown():
     # 100.6 and 50.4 read as 101 and 50: their difference as shown is 51, not the 50 of the exact one
     rows = table_of("places", money={"elsewhere": [place(50.2, usd_here=100.6, usd=50.4)]}).rows

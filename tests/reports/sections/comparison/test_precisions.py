@@ -15,10 +15,12 @@ from reports.sections.comparison.precisions import (
     metric_chart,
     metric_columns,
     narrow_notes,
+    overview_table,
     short_table,
+    views,
 )
 from reports.text.language import words_for
-from reports.view import Cell
+from reports.view import Cell, RangeChart
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -45,6 +47,29 @@ def test_a_reference_that_takes_many_times_as_long_does_not_set_the_scale():
     assert (fp8.strong, fp8.quiet, fp32.quiet) == (True, False, True)
     # cost goes with hours, and hours with 1 / speed
     assert tf32.mid / fp8.mid == pytest.approx(1.45 / 0.38, rel=0.002)
+
+
+@pytest.mark.parametrize(("fitting", "charts"), [(2, 2), (1, 1)])
+def test_a_chart_with_a_single_bar_is_left_out(fitting, charts):
+    document = sample.document()
+    for plan in document["same_deadline"][: len(document["same_deadline"]) - fitting]:
+        plan |= {"fits": False, "why_not": "above the cap"}
+    section = views(facts_of_document(document), WORDS)
+
+    assert section is not None
+    assert sum(isinstance(block, RangeChart) for block in section.blocks) == charts
+
+
+def test_where_no_precision_fits_the_table_has_reasons_in_place_of_figures():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan |= {"fits": False, "why_not": "needs 25.2 GiB"}
+    facts = facts_of_document(document)
+
+    for table in (comparison_table(facts, "plans", WORDS), overview_table(facts, WORDS)):
+        assert table is not None
+        assert [(column.head, column.numeric) for column in table.columns] == [("Precision", False), ("Reason", False)]
+        assert {len(row.cells) for row in table.rows} == {2}
 
 
 def bf16_saving(low: float, mid: float, high: float) -> Cell:

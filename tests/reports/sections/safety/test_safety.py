@@ -38,7 +38,7 @@ def test_with_a_run_it_draws_and_without_one_it_says_how_to_find_out():
     assert HistogramChart in kinds
     assert kinds.count(IntervalChart) == 2
     assert not {HistogramChart, IntervalChart} & {type(block) for block in plain.blocks}
-    assert "mpplan estimate --numerics FILE adds the result here" in "".join(span.text for span in plain.lead)
+    assert "`mpplan estimate --numerics FILE` adds the result here" in "".join(span.text for span in plain.lead)
 
 
 def test_an_answer_of_an_earlier_version_has_no_such_section():
