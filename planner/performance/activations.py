@@ -171,9 +171,13 @@ def _inner_tensors(recipe: Recipe) -> float:
     """Number of kept tensors of the feed-forward block's inner size.
 
     These are gate, up and their product in a gated block, otherwise the input and the output of the activation. Eager
-    PyTorch keeps one more: the activated gate, or an intermediate step of a GELU that consists of several kernels.
+    PyTorch keeps one more: the activated gate, or in a decoder an intermediate step of a GELU that consists of several
+    kernels. An encoder's GELU is one kernel, which keeps its input only (`torch.nn.functional.gelu`; counted with
+    `saved_tensors_hooks` on `BertLayer` of transformers 5.24).
     """
-    return (3.0 if recipe.model.gated_mlp else 2.0) + (recipe.stack == "eager")
+    gated = recipe.model.gated_mlp
+    several_kernels = recipe.stack == "eager" and (gated or recipe.model.kind != "encoder")
+    return (3.0 if gated else 2.0) + several_kernels
 
 
 def _inner_elements(recipe: Recipe, work: Work) -> Value:

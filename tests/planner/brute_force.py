@@ -328,7 +328,7 @@ class OneLayout(Parts):
         as_input = {"fp8": 1.0, "fp4": 0.5}.get(self.p.linear_compute, a) if own_kernels else a
         hidden, attention_out = self.tokens * m.hidden / self.split, self.tokens * m.heads * m.value_dim / y.tp
         gathered = hidden * (y.tp - 1) * self.q.gathered_input_ratio if r.sequence_parallel and not own_kernels else 0.0
-        inner = (3 if m.gated_mlp else 2) + (1 if eager else 0)
+        inner = (3 if m.gated_mlp else 2) + (1 if eager and (m.gated_mlp or m.kind != "encoder") else 0)
         queries = self.tokens * m.heads * m.head_dim / y.tp
         gate = attention_out if m.gated_attention else 0.0
         heads = queries * 2 + attention_out + gate if eager else self.head_elements()
