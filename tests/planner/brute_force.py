@@ -386,7 +386,9 @@ class OneLayout(Parts):
         if r.sequence_parallel and y.tp > 1:
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)
-        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * (q.logit_stored_bytes + a - 2)
+        as_they_are = r.chunked_loss or (r.stack == "fsdp-compile" and not (r.software_year or 2026) < 2025)
+        of_logit = q.logit_stored_bytes + (a - 2 if as_they_are else 0)
+        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * of_logit
         if r.fused_head:  # as many chunks of tokens as the hidden state goes into the vocabulary
             logits /= max(1, math.ceil(self.m.vocab / self.m.hidden))
         logits = logits if y.pp == 1 or last else 0.0
