@@ -7,6 +7,7 @@ and the tensors that eager PyTorch keeps in addition, were counted by hand in th
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
 from planner.performance.operations import Work, expert_tp
@@ -19,8 +20,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
 
     Counted per token: the inputs of two norms (split under sequence parallelism) and of the two products that follow
     them; q, k, v and the attention output; inputs and outputs of the scan of linear attention; the inner activations;
-    the outputs that DoRA scales; dropout masks of one byte; and with naive attention the probabilities, their dropout
-    and its mask.
+    the outputs that DoRA scales; dropout masks of one byte; what eager autocast keeps in FP32 or several times; and
+    with naive attention the probabilities, their dropout and its mask.
 
     Args:
         recipe: the model and how it is trained.
@@ -50,8 +51,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     plain = others * activation_bytes + inputs * _input_bytes(recipe) + masks
     scores: Value = 0.0
     if recipe.attention == "naive":
-        per_score = (2.0 * activation_bytes + 1.0) if recipe.dropout else activation_bytes
-        scores = attended * work.attention_scores * per_score
+        scores = attended * work.attention_scores * _bytes_per_score(recipe)
     uncheckpointed = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
@@ -64,9 +64,51 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
         # of the feed-forward block), the attention output and the layer's input.
         heads = attended * _queries_and_values(recipe, work)
         selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * activation_bytes
-    full_ckpt_change, whole = spread(hidden * activation_bytes - uncheckpointed), spread(uncheckpointed)
+    wider = _wider_with_autocast(recipe, at)
+    whole = spread(uncheckpointed) + wider * spread(_autocast_bytes(recipe, work) * rates.stored_activation_ratio)
+    full_ckpt_change = spread(hidden) * (activation_bytes + wider * _FP32_BEYOND_16_BITS) - whole
     kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * full_ckpt_change)
     return kept, whole
+
+
+_FP32_BEYOND_16_BITS = 2.0
+"""Bytes by which an element in FP32 is wider than one in 16 bits."""
+
+
+def _wider_with_autocast(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
+    """1.0 where eager autocast keeps the hidden state in FP32 between its 16-bit products, otherwise 0.0, `[layout]`.
+
+    The embedding's FP32 weights make it so. FSDP casts them when it gathers them, and frozen weights are in 16 bits.
+    """
+    eager = recipe.stack == "eager" and recipe.autocasts and not recipe.how.adapts
+    return np.where(at.zero == 3, 0.0, float(eager))
+
+
+def _autocast_bytes(recipe: Recipe, work: Work) -> Value:
+    """Further bytes that eager autocast keeps: inputs of norms in FP32, and a 16-bit input for each product.
+
+    Autocast runs norms in FP32 and casts a product's input whenever it is used (PyTorch docs, torch.amp: only casts of
+    weights are cached), so that q, k and v, or gate and up, keep a copy each. Blocks like GPT-2's have one product for
+    q, k and v. A layer of BERT-Large and of Llama 3.2 1B kept 4 and 5 hidden states of 16 bits more with autocast than
+    without (transformers 5.17, records of an H200 and an H100 of 2026-11-27).
+    """
+    model, hidden = recipe.model, work.split_elements
+    separate = model.gated_mlp or model.kind == "encoder"
+    copies = 2.0 * model.attention_share * separate + model.gated_mlp * (1.0 - model.moe_share)
+    return hidden * (2.0 * _FP32_BEYOND_16_BITS + copies * recipe.policy.activation_bytes)
+
+
+def _bytes_per_score(recipe: Recipe) -> float:
+    """Kept bytes per score of naive attention: the probabilities, what dropout leaves of them, and its mask.
+
+    Eager PyTorch computes the softmax in FP32 under autocast, and in decoders always (`eager_attention_forward` of
+    Hugging Face's Llama: `dtype=torch.float32`). It then keeps both the FP32 result and the 16-bit input of the product
+    with the values.
+    """
+    activation_bytes = recipe.policy.activation_bytes
+    in_fp32 = recipe.stack == "eager" and activation_bytes < 4 and (recipe.autocasts or recipe.model.kind != "encoder")
+    softmax = activation_bytes + _FP32_BEYOND_16_BITS * in_fp32
+    return softmax + activation_bytes * (recipe.dropout or in_fp32) + recipe.dropout
 
 
 def in_flight(at: Layouts, *, last: bool = False) -> Value:
@@ -171,9 +213,13 @@ def _inner_tensors(recipe: Recipe) -> float:
     """Number of kept tensors of the feed-forward block's inner size.
 
     These are gate, up and their product in a gated block, otherwise the input and the output of the activation. Eager
-    PyTorch keeps one more: the activated gate, or an intermediate step of a GELU that consists of several kernels.
+    PyTorch keeps one more: the activated gate, or in a decoder an intermediate step of a GELU that consists of several
+    kernels. An encoder's GELU is one kernel, which keeps its input only (`torch.nn.functional.gelu`; counted with
+    `saved_tensors_hooks` on `BertLayer` of transformers 5.24).
     """
-    return (3.0 if recipe.model.gated_mlp else 2.0) + (recipe.stack == "eager")
+    gated = recipe.model.gated_mlp
+    several_kernels = recipe.stack == "eager" and (gated or recipe.model.kind != "encoder")
+    return (3.0 if gated else 2.0) + several_kernels
 
 
 def _inner_elements(recipe: Recipe, work: Work) -> Value:

@@ -32,6 +32,7 @@ from planner.performance.model_states import (
 )
 from planner.performance.operations import Work, work_of
 from planner.performance.shards import Shards, shard_params, trained_share
+from planner.rates.qualifiers import stored_loss
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import GIB
@@ -186,12 +187,18 @@ def _total_with_error(recipe: Recipe, items: MemoryItems, rates: Rates) -> Value
 def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
     """Bytes of the logits and the loss's buffers on the stage with the output layer.
 
+    A loss computes in FP32. If the logits already are, it needs no copy of them and its gradient no cast, so that it
+    holds as many bytes as with logits in 16 bits: 4 + 4 + 4 for 2 + 4 + 4 + 2 (Llama 3.2 1B, record of an H200 of
+    2026-11-27: 12.2 bytes per logit in FP32, 12.1 in BF16). A compiled or chunked loss holds few logits in FP32 or none
+    unless they are.
+
     A loss that is fused with the output layer holds the logits of a chunk of tokens at a time, about as many elements
     as the hidden state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over
     vocabulary).
     """
-    per_logit = rates.logit_stored_bytes + (recipe.policy.activation_bytes - 2.0)
-    elements = work.logit_elements
+    copies_to_fp32 = stored_loss(recipe) not in ("fsdp-compile", "fused")
+    wider = 0.0 if copies_to_fp32 else recipe.policy.activation_bytes - 2.0
+    per_logit, elements = rates.logit_stored_bytes + wider, work.logit_elements
     if recipe.fused_head:
         elements = elements / max(1, math.ceil(recipe.model.vocab / recipe.model.hidden))
     return work.splits.spread(elements * per_logit)

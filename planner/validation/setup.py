@@ -334,7 +334,8 @@ def _sharded_to_fit(
 
     Where none fits, the layout is returned unchanged.
     """
-    most = partial.zero if data_parallel(partial) == 1 else MOST_ZERO_OF_STAGES if (partial.pp or 1) > 1 else MOST_ZERO
+    only_optimizer = (partial.pp or 1) > 1 or _before_megatron_fsdp(recipe)
+    most = partial.zero if data_parallel(partial) == 1 else MOST_ZERO_OF_STAGES if only_optimizer else MOST_ZERO
     for zero in range(partial.zero, most + 1):
         sharded = replace(partial, zero=zero)
         least_bytes = np.min(memory_of(recipe, stated_layouts(recipe, sharded, Filled()), rates).total)
@@ -345,6 +346,14 @@ def _sharded_to_fit(
     return partial
 
 
+def _before_megatron_fsdp(recipe: Recipe) -> bool:
+    """Whether a tuned stack is of a release that shards optimizer states only (Megatron-Core's FSDP came in 2025)."""
+    return recipe.stack == "tuned" and recipe.software_year is not None and recipe.software_year < MEGATRON_FSDP_YEAR
+
+
+MEGATRON_FSDP_YEAR = 2025.0
+"""Decimal year before which no release of Megatron-Core shards gradients or weights: of its wheels on PyPI, that of
+0.10 (February 2025) is the first with `megatron/core/distributed/torch_fully_sharded_data_parallel.py`."""
 MOST_ZERO = 3
 MOST_ZERO_OF_STAGES = 1
 """Highest ZeRO stage under a pipeline, which needs whole gradients until its end: only optimizer states are sharded."""

@@ -328,7 +328,7 @@ class OneLayout(Parts):
         as_input = {"fp8": 1.0, "fp4": 0.5}.get(self.p.linear_compute, a) if own_kernels else a
         hidden, attention_out = self.tokens * m.hidden / self.split, self.tokens * m.heads * m.value_dim / y.tp
         gathered = hidden * (y.tp - 1) * self.q.gathered_input_ratio if r.sequence_parallel and not own_kernels else 0.0
-        inner = (3 if m.gated_mlp else 2) + (1 if eager else 0)
+        inner = (3 if m.gated_mlp else 2) + (1 if eager and (m.gated_mlp or m.kind != "encoder") else 0)
         queries = self.tokens * m.heads * m.head_dim / y.tp
         gate = attention_out if m.gated_attention else 0.0
         heads = queries * 2 + attention_out + gate if eager else self.head_elements()
@@ -351,15 +351,23 @@ class OneLayout(Parts):
             whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
             kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
         plain, ffn, made_again, mixed, attends = (sum(layer[i] for layer in kept) / len(kept) for i in range(5))
-        scores = attends * self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
-        whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
+        autocast = eager and self.p.weight_bytes == 4 and a == 2
+        in_fp32 = eager and a == 2 and (autocast or m.kind != "encoder")  # the softmax: 4 bytes, and 2 for the product
+        of_score = ((6 if in_fp32 else 2 * a) + 1) if r.dropout else 6 if in_fp32 else a
+        scores = attends * self.tokens * r.seq_len * m.heads / y.tp * of_score
+        held_in_fp32, wider = autocast and y.zero != 3 and not self.adapts, 0.0
+        if held_in_fp32:  # inputs of norms, and each of q, k, v, gate and up casts its own input
+            again = (2 * attends if m.gated_mlp or m.kind == "encoder" else 0) + m.gated_mlp * (1 - m.moe_share)
+            wider = hidden * (4 + 2 * again)
+        whole = (plain + wider + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
         if y.act_ckpt == "selective":
             if r.attention == "naive" or own_kernels:
                 left = plain if r.attention == "naive" or not m.experts else plain - made_again
                 return left * self.q.stored_activation_ratio, whole
             values = (self.head_elements() - queries - gate) * m.value_dim / (m.head_dim + m.value_dim)
             return (2 * hidden + attends * (queries + gate + values) + mixed + ffn) * a, whole
-        return self.run_again * hidden * a + (1 - self.run_again) * whole, whole
+        at_start = hidden * (4 if held_in_fp32 else a)
+        return self.run_again * at_start + (1 - self.run_again) * whole, whole
 
     def in_flight(self, last: bool) -> float:
         y = self.y
@@ -378,7 +386,9 @@ class OneLayout(Parts):
         if r.sequence_parallel and y.tp > 1:
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)
-        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * (q.logit_stored_bytes + a - 2)
+        as_they_are = r.chunked_loss or (r.stack == "fsdp-compile" and not (r.software_year or 2026) < 2025)
+        of_logit = q.logit_stored_bytes + (a - 2 if as_they_are else 0)
+        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * of_logit
         if r.fused_head:  # as many chunks of tokens as the hidden state goes into the vocabulary
             logits /= max(1, math.ceil(self.m.vocab / self.m.hidden))
         logits = logits if y.pp == 1 or last else 0.0

@@ -144,6 +144,20 @@ def test_a_loss_fused_with_the_output_layer_never_holds_all_logits():
     assert logits(chunked_loss=True, fused_head=True) in (0.0, pytest.approx(whole / 32))
 
 
+@pytest.mark.parametrize(
+    ("stack", "loss", "more"),
+    [("eager", {}, 0.0), ("classic", {}, 0.0), ("fsdp-compile", {}, 2.0), ("eager", {"chunked_loss": True}, 2.0)],
+)
+def test_logits_in_fp32_are_not_copied_to_fp32(stack, loss, more):
+    def of_logit(policy: str) -> float:
+        training = recipe(shape(layers=1, vocab=512_000), policy, stack=stack, **loss)
+        items = memory_items(training, layouts(act_ckpt="full"), plain_rates(logit_stored_bytes=12.0))
+        return float(np.ravel(items.logits)[0]) / (4096 * 512_000)
+
+    assert of_logit("bf16-pure") == 12.0
+    assert of_logit("fp32") == 12.0 + more
+
+
 def test_updates_inside_backward_fit_a_full_7b_with_paged_states_on_a_24_gb_card():
     # torchtune's README: 18.9 GiB allocated for Llama 3.1 8B, batch 2 of 2,048 tokens, paged 8-bit Adam
     training = recipe(

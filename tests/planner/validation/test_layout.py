@@ -93,6 +93,9 @@ MEGATRON = {
         ({"gpu": "a100-sxm4-80gb"}, 1, "zero: 1, the least that fits"),
         ({"gpu": "a100-sxm4-40gb", "pp": "2"}, 1, "zero: 1, the least that fits"),
         ({"gpu": "a100-sxm4-40gb"}, 2, "zero: 2, the least that fits"),
+        # its default is stage 1, and no FSDP came with a release of 2024
+        ({"gpu": "a100-sxm4-40gb", "framework": "Megatron-Core 0.6"}, 1, "zero: 1"),
+        ({"gpu": "a100-sxm4-40gb", "framework": "Megatron-Core 0.11"}, 2, "zero: 2, the least that fits"),
         ({"gpu": "a100-sxm4-80gb", "tp": "4"}, 0, "zero: 0"),  # it fits
         ({"gpu": "a100-sxm4-40gb", "model": "Llama3-70B"}, 0, "zero: 0"),  # no stage does
         ({"gpu": "a100-sxm4-80gb", "zero_or_fsdp_stage": "zero-0"}, 0, None),  # stated, though it cannot have been
