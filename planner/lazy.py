@@ -140,21 +140,23 @@ def _lazy_init(standard: _Standard, declared: dict[str, Any]) -> Callable[..., N
     defaults: dict[str, Any] = {}
     factories: dict[str, Callable[[], Any]] = {}
     computed: set[str] = set()
+    is_followed_up = False
 
     def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
-        nonlocal instances
+        nonlocal instances, is_followed_up
         if not instances:
             _sort(declared, defaults, factories, computed)
+            is_followed_up = hasattr(standard.slotted, "__post_init__")
         instances += 1
-        if instances <= FEW and not args and computed.isdisjoint(kwargs):
-            values = defaults | kwargs
+        if instances <= FEW and not args and not (computed and computed & kwargs.keys()):
+            values = kwargs if len(kwargs) == len(declared) else defaults | kwargs
             for name, make in factories.items():
                 if name not in kwargs:
                     values[name] = make()
             if values.keys() == declared.keys():
                 for name, value in values.items():
                     _fill(self, name, value)
-                if hasattr(self, "__post_init__"):
+                if is_followed_up:
                     self.__post_init__()
                 return
         compiled = _with_name("__init__", standard.slotted, _init(standard.slotted))
