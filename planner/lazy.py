@@ -103,7 +103,13 @@ class _Standard:
         with COMPLETING:
             if self._completed is not None:
                 return self._completed
-            cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(self._cls)
+            cls: Any = self._cls
+            annotations = get_annotations(cls)
+            cls.__annotations__ = dict.fromkeys(annotations, object)  # it would parse each text, for `SPECIAL` kinds
+            cls = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(cls)
+            cls.__annotations__ = annotations
+            for name, annotation in annotations.items():
+                vars(cls)["__dataclass_fields__"][name].type = annotation
             for name, value in vars(self.slotted).copy().items():
                 if isinstance(value, _FromStandard):
                     setattr(self.slotted, name, vars(cls)[name])
