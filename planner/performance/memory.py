@@ -149,9 +149,7 @@ class _Stage:
         return MemoryItems(**dict(zip(ITEMS, self.values, strict=True)))
 
 
-def _stage(
-    recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards, rates: Rates, *, last: bool
-) -> _Stage:
+def _stage(recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards, rates: Rates, *, last: bool) -> _Stage:
     held, gathered = states(recipe, shards, at, last=last), common.temporary_copies
     layers = shards.layers_last if last else shards.layers_most
     stored = common.kept * (2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last))

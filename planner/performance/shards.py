@@ -54,7 +54,7 @@ class Shards:
         return (self.layers_last if last else self.layers_most) * self.expert_per_layer
 
     def per_rank(self, dense: Value, expert: Value, sharded: npt.NDArray[np.bool_]) -> Value:
-        """An amount for dense parameters and one for routed experts, divided over their ranks where they are sharded."""
+        """Amounts for dense parameters and for routed experts, each divided over its ranks where these are sharded."""
         amount: Value = dense / np.where(sharded, self.dense_ranks, 1.0)
         if isinstance(self.expert_per_layer, float):
             return amount
