@@ -137,3 +137,11 @@ def test_lora_trains_less_than_one_percent():
     # rank 16 on all linear layers of an 8B: 42M of 8.03B
     assert full == 1
     assert lora == pytest.approx(41.9e6 / 8.03e9, rel=0.01)
+
+
+def test_a_model_without_routed_experts_has_none_to_shard():
+    dense, experts = (shard_params(recipe(model), layouts(dp=8)) for model in ("llama-3.1-70b", "deepseek-v3"))
+
+    assert dense.expert(last=False) == dense.expert(last=True) == 0.0
+    assert dense.trained(last=False) == dense.dense(last=False) * dense.dense_share
+    assert experts.expert(last=False) > 0.0
