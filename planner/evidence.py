@@ -79,9 +79,18 @@ def middle(draws: npt.ArrayLike) -> float:
     import numpy as np  # commands that draw nothing start without it
 
     values = np.asarray(draws, dtype=np.float64)
-    if not np.all(values > 0):
+    return _middle_within(values, float(values.min()), float(values.max()))
+
+
+def _middle_within(values: npt.NDArray[np.float64], least: float, most: float) -> float:
+    """The `middle` of draws whose extremes are known."""
+    import numpy as np  # commands that draw nothing start without it
+
+    if not least > 0.0 or math.isnan(most):
         return median(values)
-    return min(max(float(np.exp(np.mean(np.log(values)))), float(values.min())), float(values.max()))
+    logs = np.log(values)
+    mean_log = np.add.reduce(logs, axis=None) / logs.size  # `numpy.mean` without its checks
+    return min(max(float(np.exp(mean_log)), least), most)
 
 
 def median(values: npt.NDArray[np.float64]) -> float:
@@ -138,7 +147,7 @@ class Estimate:
         draws = np.asarray(values, dtype=np.float64)
         in_order = np.sort(draws, axis=None)
         low, high = _percentile(in_order, LOW_PERCENT), _percentile(in_order, HIGH_PERCENT)
-        centre = middle(draws) if mid is None else mid
+        centre = _middle_within(draws, float(in_order[0]), float(in_order[-1])) if mid is None else mid
         return cls(low=min(low, centre), mid=centre, high=max(high, centre), at_least=at_least)
 
 

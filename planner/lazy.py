@@ -103,7 +103,13 @@ class _Standard:
         with COMPLETING:
             if self._completed is not None:
                 return self._completed
-            cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(self._cls)
+            cls: Any = self._cls
+            annotations = get_annotations(cls)
+            cls.__annotations__ = dict.fromkeys(annotations, object)  # it would parse each text, for `SPECIAL` kinds
+            cls = dataclasses.dataclass(init=False, repr=False, eq=False, **self._options)(cls)
+            cls.__annotations__ = annotations
+            for name, annotation in annotations.items():
+                vars(cls)["__dataclass_fields__"][name].type = annotation
             for name, value in vars(self.slotted).copy().items():
                 if isinstance(value, _FromStandard):
                     setattr(self.slotted, name, vars(cls)[name])
@@ -140,21 +146,23 @@ def _lazy_init(standard: _Standard, declared: dict[str, Any]) -> Callable[..., N
     defaults: dict[str, Any] = {}
     factories: dict[str, Callable[[], Any]] = {}
     computed: set[str] = set()
+    is_followed_up = False
 
     def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
-        nonlocal instances
+        nonlocal instances, is_followed_up
         if not instances:
             _sort(declared, defaults, factories, computed)
+            is_followed_up = hasattr(standard.slotted, "__post_init__")
         instances += 1
-        if instances <= FEW and not args and computed.isdisjoint(kwargs):
-            values = defaults | kwargs
+        if instances <= FEW and not args and not (computed and computed & kwargs.keys()):
+            values = kwargs if len(kwargs) == len(declared) else defaults | kwargs
             for name, make in factories.items():
                 if name not in kwargs:
                     values[name] = make()
             if values.keys() == declared.keys():
                 for name, value in values.items():
                     _fill(self, name, value)
-                if hasattr(self, "__post_init__"):
+                if is_followed_up:
                     self.__post_init__()
                 return
         compiled = _with_name("__init__", standard.slotted, _init(standard.slotted))

@@ -121,7 +121,7 @@ class Layouts:
         """
         if self.kinds == 1:
             return self
-        rows = {name: getattr(self, name)[:: self.kinds] for name in COLUMNS}
+        rows = {name: getattr(self, name)[:: self.kinds].copy() for name in COLUMNS}  # each is read many times
         return Layouts(**rows | {"act_ckpt": self.act_ckpt[: self.kinds, None]})
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:

@@ -136,9 +136,21 @@ def _shared_by_stages(recipe: Recipe, at: Layouts, work: Work, shards: Shards, r
     )  # fmt: skip
 
 
-def _stage(
-    recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards, rates: Rates, *, last: bool
-) -> MemoryItems:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """Bytes of one pipeline stage without the error factor, `[layout]` or `[draw]`."""
+
+    values: tuple[Value, ...]
+    """The values of `ITEMS`, in order."""
+    total: Value
+
+    @property
+    def items(self) -> MemoryItems:
+        """The values by item."""
+        return MemoryItems(**dict(zip(ITEMS, self.values, strict=True)))
+
+
+def _stage(recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards, rates: Rates, *, last: bool) -> _Stage:
     held, gathered = states(recipe, shards, at, last=last), common.temporary_copies
     layers = shards.layers_last if last else shards.layers_most
     stored = common.kept * (2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last))
@@ -150,37 +162,40 @@ def _stage(
     at_step = step_gradients(recipe, shards, at, last=last)
     gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # at the update no activations are left
     params = shards.trained(last)
-    items = MemoryItems(
-        weights=held.weights,
-        gradients=gradients + gradient_copies(recipe, shards, at, last=last) + residual_bytes(recipe, params, at),
-        master_weights=held.master_weights,
-        optimizer_states=held.optimizer_states,
-        activations=activations,
-        logits=logits,
-        fp8_copies=kept_copies(recipe, shards, at, last=last) + np.where(at_loss, 0.0, common.copies_at_work),
-        gathered_params=gathered.held + np.where(at_loss, gathered.at_loss, gathered.in_layer),
-        comm_buffers=common.comm_buffers,
-        framework=common.framework,
-        fragmentation=0.0,
+    values = (
+        held.weights,
+        gradients + gradient_copies(recipe, shards, at, last=last) + residual_bytes(recipe, params, at),
+        held.master_weights,
+        held.optimizer_states,
+        activations,
+        logits,
+        kept_copies(recipe, shards, at, last=last) + np.where(at_loss, 0.0, common.copies_at_work),
+        gathered.held + np.where(at_loss, gathered.at_loss, gathered.in_layer),
+        common.comm_buffers,
+        common.framework,
     )
+    unfragmented: Value = sum(values[1:], values[0])
     # Frozen weights occupy blocks that are never freed, so they do not fragment memory.
     frozen: Value = held.weights * (1.0 if recipe.how.adapts else 1.0 - trained_share(recipe))
-    return replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
+    allocated = unfragmented - common.framework - common.comm_buffers
+    fragmentation = (allocated - frozen) * rates.fragmentation_ratio
+    return _Stage(values=(*values, fragmentation), total=unfragmented + fragmentation)
 
 
-def _with_error(recipe: Recipe, items: MemoryItems, rates: Rates) -> MemoryItems:
+def _with_error(recipe: Recipe, stage: _Stage, rates: Rates) -> MemoryItems:
     """The items of a stage with the error factor of the memory equations."""
+    items = stage.items
     scaled = items.scaled(memory_error_factor(rates))
     if not recipe.how.fine_tunes:
         return scaled
     return replace(scaled, weights=items.weights + 0.0 * scaled.weights)  # exact: weights are read from a file
 
 
-def _total_with_error(recipe: Recipe, items: MemoryItems, rates: Rates) -> Value:
+def _total_with_error(recipe: Recipe, stage: _Stage, rates: Rates) -> Value:
     """Total of `_with_error`, without the items where the factor applies to all of them."""
     if recipe.how.fine_tunes:
-        return _with_error(recipe, items, rates).total
-    total: Value = items.total * memory_error_factor(rates)
+        return _with_error(recipe, stage, rates).total
+    total: Value = stage.total * memory_error_factor(rates)
     return total
 
 
@@ -226,8 +241,8 @@ def peak_bytes(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = No
     return np.maximum(first, others[0]) if others else first
 
 
-def _ends(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None) -> tuple[MemoryItems, ...]:
-    """The items of the first and the last pipeline stage without the error factor; of one where no layout has more."""
+def _ends(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None) -> tuple[_Stage, ...]:
+    """The first and the last pipeline stage; only one where no layout has more."""
     work = work_of(recipe.longest, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     common = _shared_by_stages(recipe, at, work, shards, rates)

@@ -54,10 +54,8 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
     """Weights, gradients, master weights and optimizer states of one stage."""
     policy = recipe.policy
     dense, expert = _gradient_params(recipe, shards, at, last)
-    gradients: Value = policy.gradient_bytes * (
-        dense * shards.dense_share / np.where(at.zero >= 2, shards.dense_ranks, 1.0)
-        + expert * shards.expert_share / np.where(at.zero >= 2, shards.expert_ranks, 1.0)
-    )
+    held = shards.per_rank(dense * shards.dense_share, expert * shards.expert_share, at.zero >= 2)
+    gradients: Value = policy.gradient_bytes * held
     trained = updated_params(recipe, shards, at, last=last)
     on_gpu = 0.0 if recipe.offload == "optimizer" else 1.0
     return States(
@@ -70,11 +68,8 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
 
 def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
     """Parameters that one GPU updates: its shard under ZeRO, otherwise all that it holds; with LoRA only adapters."""
-    sharded = at.zero >= 1
-    dense = shards.dense(last) * shards.dense_share / np.where(sharded, shards.dense_ranks, 1.0)
-    expert = shards.expert(last) * shards.expert_share / np.where(sharded, shards.expert_ranks, 1.0)
-    result: Value = dense + expert
-    return result
+    dense, expert = shards.dense(last) * shards.dense_share, shards.expert(last) * shards.expert_share
+    return shards.per_rank(dense, expert, at.zero >= 1)
 
 
 def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
@@ -194,7 +189,13 @@ def _keeps_casts(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
     """Bytes of a stage's weights that are kept on the GPU, `[layout]`."""
-    return np.where(weights_on_host(recipe, at), 0.0, weight_bytes(recipe, shards, at, last=last))
+    weights = weight_bytes(recipe, shards, at, last=last)
+    return np.where(weights_on_host(recipe, at), 0.0, weights) if _moves_weights(recipe) else weights
+
+
+def _moves_weights(recipe: Recipe) -> bool:
+    """Whether some layout keeps its weights on the host: offloading by FSDP."""
+    return recipe.offload == "optimizer" and recipe.stack != "classic"
 
 
 def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
@@ -205,7 +206,7 @@ def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
     without FSDP there, and 4-bit weights would have no shards (FSDP1 "is switching to use `NO_SHARD`",
     torch/distributed/fsdp/_init_utils.py).
     """
-    moves = recipe.offload == "optimizer" and recipe.stack != "classic"
+    moves = _moves_weights(recipe)
     shards = (at.dp * at.cp > 1) | (not recipe.how.adapts)
     return np.asarray((at.zero == 3) & shards & moves)
 
@@ -223,10 +224,7 @@ def weight_bytes(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = Fa
         each, at_ends = each + policy.activation_bytes, at_ends + policy.activation_bytes
     layers, ends = (shards.layers_last, shards.last_extra) if last else (shards.layers_most, shards.first_extra)
     dense = layers * shards.dense_per_layer * each + ends * at_ends
-    sharded = at.zero == 3
-    weights = dense / np.where(sharded, shards.dense_ranks, 1.0)
-    result: Value = weights + shards.expert(last) * each / np.where(sharded, shards.expert_ranks, 1.0)
-    return result
+    return shards.per_rank(dense, shards.expert(last) * each, at.zero == 3)
 
 
 def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value]:
@@ -236,6 +234,8 @@ def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) ->
     3 offloads the optimizer and moves each gradient to the host as soon as it is reduced (ZeRO-Offload).
     """
     dense, expert = shards.dense(last), shards.expert(last)
+    if not recipe.update_in_backward and recipe.offload != "optimizer":
+        return dense, expert
     extra = shards.last_extra if last else shards.first_extra
     one_unit = recipe.update_in_backward | ((at.zero >= 2) & (recipe.offload == "optimizer"))
     largest = np.maximum(shards.dense_per_layer, extra)

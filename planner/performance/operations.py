@@ -262,16 +262,17 @@ def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
     """`count_work` for the GPU whose experts receive the most tokens, computed once for layouts with the same split."""
     alike, splits = distinct_splits(recipe, at)
     imbalance = busiest_ratio(recipe.model, alike.ep, rates.expert_load_sd_ratio)
-    return replace(count_work(recipe, alike, imbalance), splits=splits)
+    return count_work(recipe, alike, imbalance, splits)
 
 
-def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:
+def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, splits: Splits = EACH_ALONE) -> Work:
     """Shapes and element counts of one micro-batch on one GPU, computed separately for each layout.
 
     Args:
         recipe: the model and how it is trained.
         at: the layouts.
         imbalance: tokens on the busiest GPU of an expert parallel group, relative to the mean.
+        splits: which of the layouts that the work is for have the split of each of these.
 
     Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
     """
@@ -297,7 +298,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     scan_elements, scan_out = _scanned(model, tokens, at)
     return Work(
         at=at,
-        splits=EACH_ALONE,
+        splits=splits,
         tokens=tokens,
         dense_layer=(*products, *feed_forward),
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),

@@ -25,8 +25,9 @@ class Shards:
     """Layers of the last stage (it holds the output layer)."""
     dense_per_layer: Array
     """Parameters of one layer outside the routed experts on a tensor parallel rank, averaged over layers."""
-    expert_per_layer: Array
-    """Parameters of the routed experts of one layer on this GPU, averaged over layers."""
+    expert_per_layer: Array | float
+    """Parameters of the routed experts of one layer on this GPU, averaged over layers; the number 0 for a model without
+    such experts, for which nothing is then computed."""
     first_extra: Array
     """Embedding parameters (and, without a pipeline, those of the output layer) on the first stage."""
     last_extra: Array
@@ -46,13 +47,23 @@ class Shards:
         layers, extra = (self.layers_last, self.last_extra) if last else (self.layers_most, self.first_extra)
         return layers * self.dense_per_layer + extra
 
-    def expert(self, last: bool) -> Array:
-        """Expert parameters of the first or the last stage."""
+    def expert(self, last: bool) -> Array | float:
+        """Expert parameters of the first or the last stage; 0 for a model without routed experts."""
+        if isinstance(self.expert_per_layer, float):
+            return 0.0
         return (self.layers_last if last else self.layers_most) * self.expert_per_layer
+
+    def per_rank(self, dense: Value, expert: Value, sharded: npt.NDArray[np.bool_]) -> Value:
+        """Amounts for dense parameters and for routed experts, each divided over its ranks where these are sharded."""
+        amount: Value = dense / np.where(sharded, self.dense_ranks, 1.0)
+        if isinstance(self.expert_per_layer, float):
+            return amount
+        return amount + expert / np.where(sharded, self.expert_ranks, 1.0)
 
     def trained(self, last: bool) -> Array:
         """Trained parameters of the first or the last stage."""
-        return self.dense(last) * self.dense_share + self.expert(last) * self.expert_share
+        dense = self.dense(last) * self.dense_share
+        return dense if isinstance(self.expert_per_layer, float) else dense + self.expert(last) * self.expert_share
 
 
 def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
@@ -118,7 +129,7 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     held_layer_share = model.held_share / max(model.layers, 1)
     dense_moe = model.layer_params_moe - model.routed_params if moe else 0.0
     matrices = held_layer_share * (moe * dense_moe + (model.layers - moe) * model.layer_params_dense)
-    routed = held_layer_share * moe * model.routed_params / (at.ep * etp)
+    routed = held_layer_share * moe * model.routed_params / (at.ep * etp) if moe else 0.0
     embedding, head = model.embedding_params / tp, model.head_params / tp
     both_ends = embedding + (0.0 if model.tied_embeddings else head)
     last_end = head + (embedding if model.mtp_unrolled else 0.0)  # MTP modules embed further tokens

@@ -80,8 +80,10 @@ class StepTimes:
         Args:
             centre: index of the draw with every input at its mid value; None if these are not draws around mid values.
         """
+        if centre is None:
+            return self
         total = np.asarray(self.total)
-        if centre is None or total.ndim == 0:
+        if total.ndim == 0:
             return self
         middles = np.array([middle(steps_s) for steps_s in np.reshape(total, (-1, total.shape[-1]))])
         return self._stretched((total[..., centre].ravel() / middles).reshape(*total.shape[:-1], 1))

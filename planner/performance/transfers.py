@@ -255,14 +255,13 @@ def data_parallel_transfers(
     reduce-scatters and one all-gather; ZeRO 3 needs both, as often as `passes` says. With LoRA only the adapters are
     reduced, and gathered after the update. Under hybrid sharding, copies of the states all-reduce gradient shards.
     """
-    expert_stride = at.ep * expert_tp(recipe, at)
-    holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
     dense = place_on(cluster, at.dp * at.cp // at.replicas, at.tp)
-    experts = place_on(cluster, holders, expert_stride)
-    parts = (
-        ("", shards.dense(last=False), shards.dense_share, dense),
-        ("expert_", shards.expert(last=False), shards.expert_share, experts),
-    )
+    parts: list[tuple[str, Value, float, RankGroup]] = [("", shards.dense(last=False), shards.dense_share, dense)]
+    if recipe.model.moe_layers:
+        expert_stride = at.ep * expert_tp(recipe, at)
+        holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
+        experts = place_on(cluster, holders, expert_stride)
+        parts.append(("expert_", shards.expert(last=False), shards.expert_share, experts))
     modules = shards.layers_most + 1.0  # a wrapped module is roughly one layer
     bucket = np.maximum(rates.bucket_elements, rates.bucket_rank_elements * at.dp * at.cp)
     messages = np.where(at.zero == 3, modules, np.ceil(np.maximum(1.0, shards.trained(last=False) / bucket)))

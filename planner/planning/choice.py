@@ -34,8 +34,8 @@ MOST_SPLITS = 8
 """Number of splits of the model whose layouts are compared: those with the fastest layout at mid, and as many with the
 fastest layout that fills at most `LEAN` of the memory, which is likely to be safe."""
 LEAN = 0.75
-FILLINGS = (1.0, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
-"""Shares of the memory. For each split and each share, the fastest layout at mid that takes no more than that share is
+FILLINGS = np.array([[1.0], [0.9], [0.85], [0.8], [0.75], [0.7], [0.65]])
+"""Shares of the memory, a column. For each split and each share, the fastest layout at mid that takes no more than that share is
 compared, so that one with a sufficiently low risk is among them."""
 SIMPLE_NEAR = 1.05
 """A layout is compared because it is simple only if its time at mid is within this factor of the fastest."""
@@ -344,11 +344,11 @@ def _shortlist(weighted_s: Floats, complexities: Floats, splits: Indices, fillin
     slowest_s = NEAR * weighted_s[lean[0] if len(lean) else order[0]]
     near = order[weighted_s[order] <= slowest_s]
     fast = np.zeros(len(near), dtype=np.bool_)
-    compared = {*_first_splits(splits[near]), *_first_splits(splits[near[filling[near] <= LEAN]])}
-    for split in compared:
-        members = np.flatnonzero(splits[near] == split)
-        for most in FILLINGS:
-            fast[members[filling[near[members]] <= most][:1]] = True
+    near_splits, near_filling = splits[near], filling[near]
+    for split in {*_first_splits(near_splits), *_first_splits(near_splits[near_filling <= LEAN])}:
+        members = np.flatnonzero(near_splits == split)
+        within = near_filling[members] <= FILLINGS  # `[filling, member]`; the first of each row is the fastest
+        fast[members[within.argmax(axis=1)[within.any(axis=1)]]] = True
     close = np.flatnonzero(weighted_s[near] <= SIMPLE_NEAR * weighted_s[near[0]])
     fast[close[np.argsort(complexities[near[close]], kind="stable")][:MOST_SIMPLE]] = True
     return np.asarray(near[fast])

@@ -100,22 +100,26 @@ def points_on(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """Layouts on several GPU counts, their scores at mid, and which of them fit."""
+    """The layouts on several GPU counts that fit, and their scores at mid."""
 
     layouts: Layouts
     scores: Score
-    fits: npt.NDArray[np.bool_]
+    gpus: npt.NDArray[np.int64]
+    """GPUs of each layout, `[layout]`."""
+    evaluated: int
+    """Number of layouts scored, whether or not they fit."""
 
 
 def _search_on(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
     layouts, scores = case.score_on(fixed, counts)
-    return _Search(layouts=layouts, scores=scores, fits=case.fits(scores))
+    fitting = np.flatnonzero(case.fits(scores))  # many do not, and the same few are selected again and again
+    able = layouts.take(fitting)
+    return _Search(layouts=able, scores=scores.take(fitting), gpus=able.gpus, evaluated=len(layouts))
 
 
 def _points(case: Case, search: _Search, counts: Sequence[int], targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
-    layouts, scores = search.layouts, search.scores
-    groups = [np.flatnonzero(search.fits & (layouts.gpus == count)) for count in counts]
-    choices = choose_each(case, layouts, scores, groups, len(layouts))
+    groups = [np.flatnonzero(search.gpus == count) for count in counts]
+    choices = choose_each(case, search.layouts, search.scores, groups, search.evaluated)
     safe = [choice for choice in choices if choice.best is not None and choice.safe]
     case.evaluate_ahead(Layouts.joined([choice.winner for choice in safe]), draws)
     for choice in safe:
@@ -126,9 +130,9 @@ def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:
     """Yield the first GPU count whose GPU-hours at mid are within `CHEAP` of the fewest, if any fits."""
     gpu_s = {}
     for count in counts:
-        fits = search.fits & (search.layouts.gpus == count)
-        if fits.any():
-            gpu_s[count] = count * float(search.scores.wall_s[fits].min())
+        on_count = search.gpus == count
+        if on_count.any():
+            gpu_s[count] = count * float(search.scores.wall_s[on_count].min())
     yield from [count for count, seconds in gpu_s.items() if seconds <= CHEAP * min(gpu_s.values())][:1]
 
 

@@ -331,7 +331,8 @@ class RateSet:
         if draws is None:
             return self._rates({name: term.value for name, term in self.terms.items()})
         if draws not in self.drawn:
-            values = {name: self._drawn(term, draws) for name, term in self.terms.items()}
+            factors = _factors(draws, self.parameters)
+            values = {name: self._drawn(term, draws, factors) for name, term in self.terms.items()}
             self.drawn[draws] = self._rates(values, draws.centre)
         return self.drawn[draws]
 
@@ -342,10 +343,11 @@ class RateSet:
         powers = {name: term.power for name, term in self.terms.items() if term.power is not None}
         return Rates(surfaces, powers, centre, **values)
 
-    def _drawn(self, term: Term, draws: Draws) -> Value:
+    def _drawn(self, term: Term, draws: Draws, factors: Mapping[str, Floats | None]) -> Value:
         only_row = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
         if only_row is not None and only_row.power == 1.0 and not only_row.apart:
-            factor = _factor(draws, self.parameters, only_row.row.id)
+            id_ = only_row.row.id
+            factor = factors[id_] if id_ in factors else _factor(draws, self.parameters, id_)
             return term.value if factor is None else np.minimum(term.value * factor, term.ceiling)
         return _changed(term, term.log_change(draws.shifts(self.parameters), draws))
 

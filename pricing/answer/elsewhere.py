@@ -11,7 +11,7 @@ from planner.units import kg_from_g
 from pricing.book.current import counting_rows, is_historic, is_implausible
 from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
-from pricing.place.places import GridRow, country_of, grid_rows, place_of, require_zone, zone_named
+from pricing.place.places import GridRow, country_of, grid_row, grid_row_if_any, place_of, require_zone, zone_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ class Elsewhere:
 
 def _same_scope_factor(place: str, region: str, provider: str, planned: GridRow) -> GridRow | None:
     """Return the grid factor of a place in the same scope as the one here, by region, by state or by country."""
-    zones = grid_rows()
-    rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country_of(place)))
+    of_place, of_country = grid_row_if_any(place), grid_row_if_any(country_of(place))
+    rows: Iterable[GridRow | None] = (zone_named(region, provider), of_place, of_country)
     return next((row for row in rows if row is not None and row.scope == planned.scope), None)
 
 
@@ -94,7 +94,7 @@ def elsewhere(
             saved_usd=None if usd_here is None else usd_here - usd,
             kg_co2e=kg,
             saved_kg=None if kg is None or kg_here is None else kg_here - kg,
-            scope=factor.scope if factor is not None else grid_rows()[place].scope,
+            scope=factor.scope if factor is not None else grid_row(place).scope,
         )
         known = cheapest.get((row.provider, row.region))
         if known is None or other.usd < known.usd:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from planner.errors import UsageError
 from planner.lazy import dataclass
@@ -48,12 +48,30 @@ class GridRow:
 
 
 @lru_cache(maxsize=1)
+def _lines() -> dict[str, Row]:
+    """Return the lines of `grid.csv` by zone; a question needs a dozen of them."""
+    return keyed(read_rows(DATA / "grid.csv"), lambda row: row, key="zone")
+
+
 def grid_rows() -> dict[str, GridRow]:
     """Return the rows of `grid.csv` by zone."""
-    return keyed(read_rows(DATA / "grid.csv"), _grid_row, key="zone")
+    return {zone: grid_row(zone) for zone in _lines()}
 
 
-def _grid_row(row: Row) -> GridRow:
+def grid_row_if_any(zone: str) -> GridRow | None:
+    """Return the row of a zone; None where `grid.csv` has none."""
+    return grid_row(zone) if zone in _lines() else None
+
+
+@cache
+def grid_row(zone: str) -> GridRow:
+    """Return the row of a zone.
+
+    Raises:
+        KeyError: `grid.csv` has no such zone.
+        InputFileError: the row is wrong.
+    """
+    row = _lines()[zone]
     return GridRow(
         zone=row.text("zone"),
         name=row.text("name"),
@@ -103,10 +121,11 @@ def same_place(first: str, second: str) -> bool:
 @lru_cache(maxsize=1)
 def _by_name() -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
-    for zone, row in grid_rows().items():
-        for name in {zone.lower(), row.name.lower()} if row.kind != "cloud_region" else {zone.lower()}:
+    for zone, row in _lines().items():
+        is_region = row.text("kind") == "cloud_region"
+        for name in {zone.lower()} if is_region else {zone.lower(), row.text("name").lower()}:
             names.setdefault(name, []).append(zone)
-    for code in (zone for zone in grid_rows() if zone.startswith("US-") and zone[3:] not in _ALSO_COUNTRIES):
+    for code in (zone for zone in _lines() if zone.startswith("US-") and zone[3:] not in _ALSO_COUNTRIES):
         names.setdefault(code[3:].lower(), []).append(code)
     return names
 
@@ -131,22 +150,21 @@ def zone_named(text: str, provider: str | None = None) -> GridRow | None:
     name = text.strip().lower()
     if ":" in name and not name.startswith("gcp:"):
         provider, name = name.split(":", 1)
-    zones = grid_rows()
     if provider is None or provider == "gcp":
-        google = zones.get(f"gcp:{name.removeprefix('gcp:')}")
+        google = grid_row_if_any(f"gcp:{name.removeprefix('gcp:')}")
         if google is not None:
             return google
     places = {
         place for (owner, region), place in _region_places().items() if region == name and provider in (None, owner)
     }
     if places:
-        return zones[places.pop()] if len(places) == 1 else None
+        return grid_row(places.pop()) if len(places) == 1 else None
     codes = _by_name().get(name, [])
-    countries = [zone for zone in codes if zones[zone].kind == "country"]
+    countries = [zone for zone in codes if grid_row(zone).kind == "country"]
     if len(codes) == 1:
-        return zones[codes[0]]
-    same_country = len(countries) == 1 and all(zones[zone].kind in ("country", "nordic_zone") for zone in codes)
-    return zones[countries[0]] if same_country else None
+        return grid_row(codes[0])
+    same_country = len(countries) == 1 and all(grid_row(zone).kind in ("country", "nordic_zone") for zone in codes)
+    return grid_row(countries[0]) if same_country else None
 
 
 def require_zone(text: str, provider: str | None = None) -> GridRow:
@@ -159,10 +177,10 @@ def require_zone(text: str, provider: str | None = None) -> GridRow:
     if row is not None:
         return row
     several = _by_name().get(text.strip().lower(), [])
-    two_letters = [f"US-{text.upper()}"] if f"US-{text.upper()}" in grid_rows() else []
+    two_letters = [f"US-{text.upper()}"] if grid_row_if_any(f"US-{text.upper()}") is not None else []
     if several or two_letters:
         codes = several or two_letters
-        named = listed(f"{code} ({grid_rows()[code].name})" for code in codes)
+        named = listed(f"{code} ({grid_row(code).name})" for code in codes)
         raise UsageError(f"`{text}` may stand for several places", hint=f"write {named}, or the country by name")
     near = near_names(text, [*_by_name(), *(region for _, region in _region_places())])
     raise UsageError(

@@ -15,7 +15,7 @@ from planner.units import kg_from_g
 from pricing.base.fact import Fact, given
 from pricing.base.folder import DATA
 from pricing.place.electricity import DEFAULT_ZONE, electricity_of, given_electricity
-from pricing.place.places import SCOPES, GridRow, grid_rows, place_named, require_zone
+from pricing.place.places import SCOPES, GridRow, grid_row, place_named, require_zone
 
 HYPERSCALERS = ("aws", "azure", "gcp", "oci")
 
@@ -176,7 +176,7 @@ def _grid(grid: str | float | None, region: str | None, operator: str | None) ->
         return _from_grid_row(require_zone(str(grid)), EvidenceKind.PUBLISHED)
     if region is not None and place_named(region, operator) is not None:
         return _from_grid_row(require_zone(region, operator), EvidenceKind.PUBLISHED)
-    average = _from_grid_row(grid_rows()[DEFAULT_ZONE], EvidenceKind.ASSUMED)
+    average = _from_grid_row(grid_row(DEFAULT_ZONE), EvidenceKind.ASSUMED)
     if region is None:
         return average
     return Fact(estimate=average.estimate, evidence=average.evidence, gap=Gap.of("place.grid", region=region))

@@ -32,11 +32,20 @@ def clean_tree(value: Any) -> Any:
     """Clean every string of a JSON value, including keys; numbers, booleans and None are unchanged."""
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, dict):
-        return {clean(key): clean_tree(inner) for key, inner in value.items()}
+    if isinstance(value, dict):  # most values need no further call
+        return {
+            key if key.isascii() and key.isidentifier() else clean(key): inner
+            if type(inner) in UNCHANGED
+            else clean_tree(inner)
+            for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
         return [clean_tree(inner) for inner in value]
     return value
+
+
+UNCHANGED = frozenset({float, int, bool, type(None)})
+"""Types of JSON values that hold no text."""
 
 
 def web_address(text: str) -> str | None:

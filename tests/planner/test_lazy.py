@@ -206,6 +206,7 @@ def test_fields_are_created_when_they_are_first_asked_for() -> None:
     wide(name="a", width=3)
     assert not isinstance(vars(wide)["__dataclass_fields__"], dict)
     assert [f.name for f in dataclasses.fields(wide)] == ["name", "value", "notes", "secret", "kind", "width"]
+    assert [f.type for f in dataclasses.fields(wide)] == [f.type for f in dataclasses.fields(STANDARD[1])]
     assert vars(wide)["__dataclass_fields__"] is wide.__dataclass_fields__
     assert wide.__match_args__ == row.__match_args__ == ()
 

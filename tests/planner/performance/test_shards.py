@@ -72,7 +72,7 @@ def test_all_ranks_together_hold_every_parameter_once(data):
     model = data.draw(shapes())
     where = replace(data.draw(layouts_of(model)), pp=1, vp=1)
     shards = shard_params(recipe(model), Layouts.of(where))
-    dense, expert = float(shards.dense(last=False)[0]), float(shards.expert(last=False)[0])
+    dense, expert = float(shards.dense(last=False)[0]), float(np.ravel(shards.expert(last=False))[0])
 
     copied = model.held_share * float(copied_per_layer(model, Layouts.of(where).tp)[0]) * model.layers
     vectors = model.held_share * model.vector_params
@@ -137,3 +137,11 @@ def test_lora_trains_less_than_one_percent():
     # rank 16 on all linear layers of an 8B: 42M of 8.03B
     assert full == 1
     assert lora == pytest.approx(41.9e6 / 8.03e9, rel=0.01)
+
+
+def test_a_model_without_routed_experts_has_none_to_shard():
+    dense, experts = (shard_params(recipe(model), layouts(dp=8)) for model in ("llama-3.1-70b", "deepseek-v3"))
+
+    assert dense.expert(last=False) == dense.expert(last=True) == 0.0
+    assert dense.trained(last=False) == dense.dense(last=False) * dense.dense_share
+    assert experts.expert(last=False) > 0.0

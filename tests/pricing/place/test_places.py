@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import UsageError
-from pricing.place.places import SCOPES, grid_rows, place_named, place_of, require_zone, same_place, zone_named
+from pricing.place.places import (
+    SCOPES,
+    grid_row,
+    grid_row_if_any,
+    grid_rows,
+    place_named,
+    place_of,
+    require_zone,
+    same_place,
+    zone_named,
+)
 
 
 def test_every_grid_row_has_scope_year_source_licence_and_a_plausible_factor():
@@ -93,3 +103,10 @@ def test_a_region_name_of_two_providers_in_two_places_needs_the_provider():
 def test_places_are_the_same_by_name_or_if_one_contains_the_other(first, second, same):
     assert same_place(first, second) is same
     assert same_place(second, first) is same
+
+
+def test_a_zone_without_a_factor_has_no_row():
+    assert grid_row_if_any("DEU") is grid_row("DEU") is grid_rows()["DEU"]
+    assert grid_row_if_any("Germany") is None  # a name, not a zone
+    with pytest.raises(KeyError):
+        grid_row("Germany")
