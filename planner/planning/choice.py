@@ -35,8 +35,8 @@ MOST_SPLITS = 8
 fastest layout that fills at most `LEAN` of the memory, which is likely to be safe."""
 LEAN = 0.75
 FILLINGS = np.array([[1.0], [0.9], [0.85], [0.8], [0.75], [0.7], [0.65]])
-"""Shares of the memory, a column. For each split and each share, the fastest layout at mid that takes no more than that share is
-compared, so that one with a sufficiently low risk is among them."""
+"""Shares of the memory, a column. For each split and each share, the fastest layout at mid that takes no more than
+that share is compared, so that one with a sufficiently low risk is among them."""
 SIMPLE_NEAR = 1.05
 """A layout is compared because it is simple only if its time at mid is within this factor of the fastest."""
 MOST_SIMPLE = 4
