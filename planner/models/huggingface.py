@@ -37,7 +37,7 @@ def shape_from_config(text: str, name: str) -> ModelShape:
         label = _label(config, name, family)
         what = f"operations of {label} ({family})"
         evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=what, source=name)
-        return shape_of_images(replace(network, name=label), evidence)
+        return replace(shape_of_images(network, evidence), name=label)
     part = ", its language model alone" if config.inner("text_config").values else ""
     config, family = _family(config)
     shape = FAMILIES[family](config.over(DEFAULTS.get(family, {})))

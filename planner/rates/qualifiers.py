@@ -36,9 +36,9 @@ def attention_kernel(recipe: Recipe) -> str:
 def shape_key(model: ModelShape) -> str:
     """Key of a model for the spread between models; models equal in kind, layers, hidden size and experts share it.
 
-    Vision models have no such sizes, so each has a key of its own.
+    Vision models have no such sizes, so each network has a key of its own.
     """
     if model.network is not None:
-        return f"{model.kind}-{model.name}"
+        return f"{model.kind}-{model.network.name}"
     experts = f"-{model.experts}e" if model.experts else ""
     return f"{model.kind}-{model.layers}x{model.hidden}{experts}"

@@ -90,14 +90,10 @@ class Session:
         self.tracker = open_tracker(self.device, options.seed)
         """Tracks the memory of steps that are to be predicted."""
         self.bench = Bench(
-            device=self.device,
-            gate=self._gate(opened.processes),
-            sensor=self.sensor,
-            no_sensor=opened.reason,
-            rng=random.Random(options.seed),
+            device=self.device, gate=self._gate(opened.processes), sensor=self.sensor, no_sensor=opened.reason,
+            rng=random.Random(options.seed), team=team,
             rules=lambda point: rules_for(point, self.device.kind, options.suite),
-            team=team,
-        )
+        )  # fmt: skip
         self.workloads = workloads.choose(options.workloads, team.size)  # first: a wrong name must leave no file
         self.ledger = self._open_ledger()
         self._first_canary = self.ledger.known["canary"].time.median_s if "canary" in self.ledger.known else None

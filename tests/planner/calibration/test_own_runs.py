@@ -154,13 +154,13 @@ def test_errors_of_other_predictions_keep_what_leaving_a_row_out_changes(by_othe
 
 def test_several_figures_of_one_run_are_of_one_run():
     """`mpplan calibrate` and every plan said `3 runs` of one run with a speed, a memory and an energy."""
-    one = [
+    runs = [
         observation(id="a"),
         observation(id="a-memory", metric="peak_mem_gib", mem_kind="allocated"),
         observation(id="a-energy", metric="energy_mwh", tokens_total="1e12", energy_scope="gpu"),
     ]
     repeated, longer = observation(id="b"), observation(id="c", seq_len="8192")
 
-    assert count_runs(one) == 1
-    assert count_runs([*one, repeated]) == 2
-    assert count_runs([*one, repeated, longer]) == 3
+    assert count_runs(runs) == 1
+    assert count_runs([*runs, repeated]) == 2
+    assert count_runs([*runs, repeated, longer]) == 3

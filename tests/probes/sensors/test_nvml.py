@@ -207,7 +207,7 @@ def test_the_clients_of_a_server_of_mps_are_other_processes_and_this_process_is_
     [
         ("/usr/bin/nvidia-cuda-mps-server", (6, 0), {}),  # it does the work of its clients, which are not listed
         ("/usr/bin/nvidia-cuda-mps-server", (9, 0), {"mps": not_supported()}),  # clients are not listed
-        ("/home/me/nvidia-cuda-mps-server.py", (9, 0), {}),
+        ("/opt/me/nvidia-cuda-mps-server.py", (9, 0), {}),
         ("/usr/bin/python3", (9, 0), {}),
     ],
 )
