@@ -186,8 +186,10 @@ def _slower(case: Case, choice: Choice, order: list[int], best_s: float) -> list
     close = [i for i in tried if choice.scores.wall_s[i] < SIMPLER * best_s]
     case.memory_ahead(choice.layouts.take(np.array(close, dtype=np.intp)), RISK_DRAWS)
     risky = [i for i in close if risk_of(case, choice.layouts.only(i)) > case.memory_risk]
-    steps = complexity(choice.layouts.take(np.array(risky, dtype=np.intp)), case.recipe).tolist() if risky else []
-    shown = [i for _, i in sorted(zip(steps, risky, strict=True), key=lambda pair: pair[0])[:1]]
+    complexities = (
+        complexity(choice.layouts.take(np.array(risky, dtype=np.intp)), case.recipe).tolist() if risky else []
+    )
+    shown = [i for _, i in sorted(zip(complexities, risky, strict=True), key=lambda pair: pair[0])[:1]]
     shown += [i for i in tried if i not in risky][: SLOWER - len(shown)]
     return sorted(shown, key=lambda i: float(choice.scores.wall_s[i]))
 

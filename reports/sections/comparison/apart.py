@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.answer.plan import STEP_ITEMS
+from planner.training.policies import load_policies
 from reports.document.facts import Doc, Facts
 from reports.sections.comparison.layout import global_batch, layout_text
 from reports.text.language import Words
@@ -16,6 +17,9 @@ NOTABLE_RATIO = 0.05
 """Smallest difference between two steps that is explained."""
 SET_BY_RECIPE = ("dp_comm", "memory_bound", "optimizer")
 """Items of a step that depend on the types in which a recipe keeps and sends tensors."""
+
+KEPT_OR_SENT = ("weight_bytes", "master_bytes", "gradient_bytes", "reduce_bytes", "gather_bytes")
+"""Bytes per element of a recipe that make two steps differ."""
 
 
 def apart_notes(facts: Facts, plans: Sequence[Doc], words: Words) -> tuple[str, ...]:
@@ -34,12 +38,20 @@ def apart_notes(facts: Facts, plans: Sequence[Doc], words: Words) -> tuple[str, 
     else:
         layouts = {"slow_layout": layout_text(slow["layout"]), "fast_layout": layout_text(fast["layout"])}
         note = words("apart.layouts", **values, **layouts)
-    if fast["precision"] == "bf16" and _sends_once(facts):
-        return (words("apart.because", note=note, reason=words("apart.experts")),)
-    if alike and item not in SET_BY_RECIPE:
-        return (note,)
-    reason = words("apart.recipe", slow_policy=slow["policy"], fast_policy=fast["policy"])
-    return (words("apart.because", note=note, reason=reason),)
+    reason = None
+    if fast["precision"] == "bf16" and _sends_once(facts) and (item == "ep_comm" or not alike):
+        reason = words("apart.experts")
+    elif (item in SET_BY_RECIPE or not alike) and _types_differ(slow, fast):
+        reason = words("apart.recipe", slow_policy=slow["policy"], fast_policy=fast["policy"])
+    return (note if reason is None else words("apart.because", note=note, reason=reason),)
+
+
+def _types_differ(slow: Doc, fast: Doc) -> bool:
+    """Return whether two known recipes keep or send weights or gradients in types of different widths."""
+    known = load_policies()
+    if slow["policy"] not in known or fast["policy"] not in known:
+        return False
+    return any(getattr(known[slow["policy"]], kept) != getattr(known[fast["policy"]], kept) for kept in KEPT_OR_SENT)
 
 
 def _batches_differ(slow: Doc, fast: Doc) -> bool:

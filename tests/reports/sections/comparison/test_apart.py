@@ -13,14 +13,16 @@ from tests.reports import sample
 WORDS = words_for("en")
 
 
-def notes_of(fp16: dict[str, Any], layout: dict[str, Any] | None = None, assumption: str = "") -> tuple[str, ...]:
-    """The notes when items of FP16's step, and perhaps its layout, differ from BF16's."""
+def notes_of(
+    fp16: dict[str, Any], layout: dict[str, Any] | None = None, assumption: str = "", policy: str = "fp16"
+) -> tuple[str, ...]:
+    """The notes when items of FP16's step, and perhaps its layout and recipe, differ from BF16's."""
     document = sample.document()
     plans = {plan["precision"]: plan for plan in document["plans"]}
     bf16 = plans["bf16"]
     step = bf16["step_s"] | fp16
     step["total"] = sum(size for name, size in step.items() if name != "total")
-    plans["fp16"] |= {"step_s": step, "layout": bf16["layout"] | (layout or {}), "fits": True}
+    plans["fp16"] |= {"step_s": step, "layout": bf16["layout"] | (layout or {}), "fits": True, "policy": policy}
     if assumption:
         document["assumptions"].append(
             {"id": "dispatcher", "text": "", "text_message": {"key": assumption, "values": {}}, "change_with": None}
@@ -62,3 +64,16 @@ def test_experts_that_only_bf16_reaches_cheaply_are_the_reason():
     assert "DeepEP" in note
     (other,) = notes_of(slower, assumption="assumption.sent_to_each")
     assert "DeepEP" not in other
+
+
+def test_deepep_is_not_blamed_for_an_item_that_it_does_not_change():
+    (note,) = notes_of({"pp_comm": 0.5 * bf16_step("total")}, assumption="assumption.sent_once")
+    assert "DeepEP" not in note
+
+
+def test_recipes_with_the_same_types_are_not_blamed():
+    slower = {"matmul": bf16_step("matmul") + 0.5 * bf16_step("total")}
+    (other,) = notes_of(slower, layout={"vp": 3})
+    (same,) = notes_of(slower, layout={"vp": 3}, policy="fp16-megatron")
+    assert "recipes" in other
+    assert "recipes" not in same
