@@ -302,7 +302,7 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
 
     A quote prices only the GPU that it is for.
     """
-    from planner.planning.case import make_case
+    from mpplan.api.planned import with_own_rates
     from planner.question.resolve import resolve
     from planner.training.support import why_unable
     from pricing.answer.priced import price_question
@@ -311,7 +311,8 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
     gpus = [cluster.gpu for cluster in question.clusters]
     if _quoted(ask) not in {None, *(gpu.id for gpu in gpus)}:
         question = replace(question, money=replace(question.money, quote=None))
-    priced, measured = price_question(gpus, question.money), evidence.of(question)
+    priced = price_question(gpus, question.money)
+    rates_and_prices = with_own_rates(priced, evidence.of(question), evidence.parameters)
     for cluster in question.clusters:
         gpu = cluster.gpu.id
         if priced.prices[gpu].usd_per_gpu_h is None:
@@ -320,10 +321,7 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
             looked_at.add(gpu)
         if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
             alone = replace(question, clusters=(cluster,))
-            yield alone, make_case(
-                alone, alone.asked, cluster, priced.prices[gpu], priced.site,
-                measured.get(gpu, {}).get(alone.asked.id), priced.ledgers[gpu], parameters=evidence.parameters,
-            )  # fmt: skip
+            yield alone, rates_and_prices.case(alone, cluster)
 
 
 def _offer(question: Question, case: Case) -> Offer | None:

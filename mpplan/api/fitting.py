@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,8 @@ from planner.units import ungrouped
 
 if TYPE_CHECKING:
     from mpplan.api.answer import Known
-    from planner.hardware.cluster import Cluster
-    from planner.planning.case import Case
     from planner.planning.fitting.rows import FitRow
     from planner.question.question import Question, Tuning
-    from pricing.answer.priced import Priced
 
 SCHEMA = "mpplan.fit/1"
 SEQ_LENS = (1024, 2048, 4096)
@@ -72,8 +68,10 @@ def fit(ask: Ask) -> Fit:
         InputFileError: a file that the question names is invalid.
     """
     from mpplan.api.answer import resolved
+    from mpplan.api.planned import with_own_rates
     from planner.performance.memory import usable_bytes
     from planner.planning.estimate import unsupported_by
+    from planner.planning.fitting.rows import fit_rows
     from planner.units import GIB
     from pricing.answer.priced import price_question
 
@@ -88,11 +86,12 @@ def fit(ask: Ask) -> Fit:
     methods = _methods(ask)
     instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.asked.precision}
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
+    rates_and_prices = with_own_rates(priced, known.measured, known.parameters)
     gpus = question.gpus or 1
     entries = []
     for cluster in question.clusters:
         alone = replace(question, clusters=(cluster,))
-        rows = tuple(_rows(alone, cluster, priced, known, gpus, lengths or _usual(question), methods))
+        rows = tuple(fit_rows(alone, rates_and_prices, gpus, lengths or _usual(question), methods))
         capacity_gib = usable_bytes(cluster.gpu) / GIB
         entries.append(
             GpuFit(
@@ -113,25 +112,6 @@ def _warnings(known: Known, question: Question, ask: Ask) -> tuple[Message, ...]
         return told
     gpus = [cluster.gpu.id for cluster in question.clusters]
     return (*told, *known.calibration.notices(gpus, question.stack, question.model, __version__))
-
-
-def _rows(
-    question: Question, cluster: Cluster, priced: Priced, known: Known, gpus: int, lengths: Iterable[int],
-    methods: frozenset[str],
-) -> Iterable[FitRow]:  # fmt: skip
-    from planner.planning.case import make_case
-    from planner.planning.fitting.rows import fit_rows
-
-    gpu = cluster.gpu.id
-
-    def case_of(asked: Question) -> Case:
-        measured = known.measured.get(gpu, {}).get(asked.asked.id)
-        return make_case(
-            asked, asked.asked, cluster, priced.prices[gpu], priced.site, measured, priced.ledgers[gpu],
-            parameters=known.parameters,
-        )  # fmt: skip
-
-    return fit_rows(question, case_of, gpus, lengths, methods)
 
 
 def _lengths(ask: Ask) -> tuple[int, ...]:

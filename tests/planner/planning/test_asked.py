@@ -23,7 +23,7 @@ from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from planner.training.recipe import Recipe
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, price, prices, site, unknown_price
+from tests.planner.build import make_question, parts, price, prices, rates_and_prices, site, unknown_price
 
 CLOSE = 0.03
 """What simpler layouts and fewer GPUs may cost: 2 % each at the mean over draws, rarely both."""
@@ -123,13 +123,9 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
 
 def with_unpriced(unpriced: tuple[str, ...], **asked: str) -> Answer:
     question = make_question(params="8B", **asked)
-    return estimate(
-        question,
-        prices(question) | {gpu: unknown_price(gpu) for gpu in unpriced},
-        site(),
-        created_at="2026-11-20",
-        detailed=False,
-    )
+    price_by_gpu = prices(question) | {gpu: unknown_price(gpu) for gpu in unpriced}
+    known = rates_and_prices(question, prices=price_by_gpu)
+    return estimate(question, known, created_at="2026-11-20", detailed=False)
 
 
 def test_a_gpu_without_a_price_keeps_its_row_beside_others_that_are_held_to_a_budget():

@@ -16,7 +16,7 @@ from planner.planning.estimate import estimate
 from planner.planning.footprint import gpus_allowed, node_power, peak_of
 from planner.rates.terms import Draws
 from planner.units import DAY_S, HOUR_S
-from tests.planner.build import SAID, make_question, price, prices, site, unknown_price
+from tests.planner.build import SAID, make_question, price, prices, rates_and_prices, site, unknown_price
 from tests.planner.costs.amounts import gigabytes
 
 H100 = "h100-sxm5-80gb"
@@ -47,7 +47,8 @@ def answer_of(ledger=None, site_facts=None, price_of=price, alone=False, **asked
         question = replace(question, policies=(question.asked,)) if alone else question
         ledgers = {} if ledger is None else dict.fromkeys(prices(question), ledger)
         price_by_gpu = {gpu: price_of(gpu) for gpu in prices(question)}
-        ANSWERS[key] = estimate(question, price_by_gpu, site_facts or site(), ledgers=ledgers)
+        known = rates_and_prices(question, prices=price_by_gpu, site=site_facts or site(), ledgers=ledgers)
+        ANSWERS[key] = estimate(question, known)
     return ANSWERS[key]
 
 

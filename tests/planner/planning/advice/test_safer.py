@@ -12,13 +12,11 @@ from planner.planning.case import make_case
 from planner.planning.estimate import estimate
 from planner.question.question import Question
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, price, site
+from tests.planner.build import make_question, parts, price, rates_and_prices, site
 
 
 def answered(question: Question) -> Answer:
-    return estimate(
-        question, {gpu.id: price(gpu.id) for gpu in (c.gpu for c in question.clusters)}, site(), detailed=False
-    )
+    return estimate(question, rates_and_prices(question), detailed=False)
 
 
 def offered(answer: Answer) -> list[dict[str, object]]:
