@@ -254,7 +254,7 @@ def _usd_per_flop(case: Case) -> float:
     return math.inf if usd_per_gpu_h is None else usd_per_gpu_h.mid / peak
 
 
-def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
+def with_chosen_inputs(answer: Answer, notes: Mapping[str, Message]) -> Answer:
     """Mark the inputs that were chosen as derived, with their notes, and add an assumption for each."""
     inputs = dict(answer.question)
     for name, note in notes.items():
