@@ -225,7 +225,7 @@ def _no_offer_hint(ask: Ask, methods: tuple[str | None, ...], evidence: _Evidenc
 
 def _budgets(ask: Ask, evidence: _Evidence) -> Iterator[tuple[str, float]]:
     """Yield the GPUs that only the budget excludes, each with the budget it would need, cheapest peak FLOP first."""
-    from planner.planning.asked import asked_plan
+    from planner.planning.requested import asked_plan
     from planner.rates.terms import Draws
 
     if ask.text(BUDGET) is None:
@@ -325,8 +325,8 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
 
 
 def _offer(question: Question, case: Case) -> Offer | None:
-    from planner.planning.asked import offered
     from planner.planning.counting.open_count import SOON_ENOUGH_S
+    from planner.planning.requested import offered
     from planner.rates.terms import Draws
 
     choice = offered(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))

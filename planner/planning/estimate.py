@@ -17,7 +17,6 @@ from planner.parallelism.search import FixedLayout
 from planner.planning.advice.dearer import far_dearer, unrepeated
 from planner.planning.advice.held_back import held_back
 from planner.planning.advice.warnings import advice_on, warnings_of
-from planner.planning.asked import UnpricedError, asked_plan
 from planner.planning.basis import (
     collect_assumptions,
     collect_evidence,
@@ -29,6 +28,7 @@ from planner.planning.curve import curve_around
 from planner.planning.inputs import shown_inputs
 from planner.planning.power.cap import under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible
+from planner.planning.requested import UnpricedError, asked_plan
 from planner.planning.savings import savings_between
 from planner.planning.targets import SOONER_RATIO, at_confidence, targets_of
 from planner.planning.views import in_time, on_same_gpus

@@ -17,7 +17,7 @@ from pricing.answer.elsewhere import Elsewhere, elsewhere
 from pricing.answer.priced import LIVE, Priced
 from pricing.book.reading import load_book
 from pricing.files.exchange_rates import load_rates
-from pricing.gpu_price.ask import parse_commitment
+from pricing.gpu_price.query import parse_commitment
 from pricing.place.electricity import DEFAULT_ZONE
 from pricing.place.places import zone_named
 from pricing.place.site import grid_number

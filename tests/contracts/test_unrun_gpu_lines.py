@@ -154,7 +154,7 @@ def test_most_of_what_a_gpu_takes_is_found(of_gpu: dict[Line, set[int]]) -> None
         ("device/clock.py", "CudaClock.batch"),
         ("device/device.py", "Device.as_current"),
         ("memory/peaks.py", "_peak_cuda"),
-        ("memory/side.py", "SideTracker.result"),
+        ("memory/side_process.py", "SideTracker.result"),
         ("sensors/nvml.py", "NvmlSensor.read"),
         ("timing/graphs.py", "captured"),
         ("workloads/block.py", "_gpu_cases"),

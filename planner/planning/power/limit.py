@@ -14,11 +14,11 @@ from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import enumerate_layouts
-from planner.planning.asked import UnpricedError, asked_plan
 from planner.planning.case import Case, RatesAndPrices
 from planner.planning.choice import Choice, best_given, choose_each
 from planner.planning.counting.open_count import counted
 from planner.planning.ranges import DRAWS
+from planner.planning.requested import UnpricedError, asked_plan
 from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import NoPlanError
-from planner.planning.asked import asked_plan, offered
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
+from planner.planning.requested import asked_plan, offered
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from tests.planner.build import make_question, price, rates_and_prices, site

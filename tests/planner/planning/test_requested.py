@@ -11,13 +11,13 @@ import pytest
 from planner.answer.plan import Answer
 from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
-from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_given, best_on, expected_s_per_sequence, tokens_ratio
 from planner.planning.estimate import estimate
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.shortage import fits_on
 from planner.planning.ranges import Ranged
+from planner.planning.requested import asked_plan
 from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
