@@ -336,12 +336,12 @@ def _failed_result(
 
     def on_same(case: Case) -> Ranged:
         if gpus is None or case.policy.id == question.asked.id:
-            return infeasible(case, gpus or 0, -(-(gpus or 0) // cluster.gpus_per_node), why(case))
+            return infeasible(case, gpus or 0, why(case))
         return on_same_gpus(case, question, gpus, draws)
 
     def by_deadline(case: Case) -> Ranged:
         if deadline_s is None:
-            return infeasible(case, 0, 0, why(case))
+            return infeasible(case, 0, why(case))
         return in_time(case, question, deadline_s, draws)
 
     return _GpuResult(
