@@ -304,7 +304,6 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
     """
     from mpplan.api.planned import with_own_rates
     from planner.question.resolve import resolve
-    from planner.training.support import why_unable
     from pricing.answer.priced import price_question
 
     question = resolve(ask)
@@ -319,7 +318,7 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
             continue
         if looked_at is not None:
             looked_at.add(gpu)
-        if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
+        if question.why_unable(question.asked, cluster.gpu) is None:
             alone = replace(question, clusters=(cluster,))
             yield alone, rates_and_prices.case(alone, cluster)
 

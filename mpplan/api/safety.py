@@ -24,7 +24,6 @@ from planner.records.summary import RecordSummary
 from planner.safety.document import NUMERICS_SCHEMA, findings_of, tasks_shown
 from planner.safety.training import NO_TRAINING, Training
 from planner.training.precision import EXTRA_PRECISIONS
-from planner.training.support import why_unable
 
 
 def named_training(name: str) -> Training:
@@ -69,10 +68,7 @@ def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -
         if precision in compared or precision not in EXTRA_PRECISIONS:
             continue
         policy = usual(precision)
-        if all(
-            why_unable(question.model, policy, cluster.gpu, question.method) is not None
-            for cluster in question.clusters
-        ):
+        if all(question.why_unable(policy, cluster.gpu) is not None for cluster in question.clusters):
             continue
         question = replace(question, policies=(*question.policies, policy))
         notices.append(Message.of("warning.trained_precision", precision=precision.upper(), file=source))
@@ -128,8 +124,8 @@ def with_skipped_steps(
     together: dict[str, Mapping[str, Mapping[str, Term]]] = dict(measured)
     for cluster in question.clusters:
         by_policy = dict(together.get(cluster.gpu.id, {}))
-        for policy in question.policies:
-            if not policy.loss_scaling or why_unable(question.model, policy, cluster.gpu, question.method) is not None:
+        for policy in question.policies_on(cluster.gpu):
+            if not policy.loss_scaling:
                 continue
             base = resolve_rates(cluster, question.recipe(policy, cluster), None, parameters).terms
             own = skipped_step_terms(at_hand, policy, question.stack, base)

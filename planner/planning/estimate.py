@@ -36,7 +36,7 @@ from planner.question.question import Question
 from planner.question.resolve import DEFAULT_STACK
 from planner.rates.terms import Draws
 from planner.training.method import find_method
-from planner.training.support import best_able, method_lacks, no_gpu_can, why_unable
+from planner.training.support import best_able, method_lacks, no_gpu_can
 from planner.units import DAY_S
 
 
@@ -210,7 +210,7 @@ def unsupported_by(question: Question) -> list[Unsupported]:
     unsupported = []
     for cluster in question.clusters:
         for policy in question.policies:
-            reason = why_unable(question.model, policy, cluster.gpu, question.method)
+            reason = question.why_unable(policy, cluster.gpu)
             if reason:
                 best = (
                     best_able(question.model, question.policies, cluster.gpu, question.method)
@@ -252,8 +252,7 @@ def _cases(question: Question, cluster: Cluster, rates_and_prices: RatesAndPrice
     """Return the cases of all precisions in which the GPU can train."""
     return tuple(
         rates_and_prices.case(question, cluster, policy, detailed=detailed)
-        for policy in question.policies
-        if why_unable(question.model, policy, cluster.gpu, question.method) is None
+        for policy in question.policies_on(cluster.gpu)
     )
 
 

@@ -19,7 +19,6 @@ from planner.planning.fitting.variants import Variant, asked_as, changes, varian
 from planner.planning.risk import risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
-from planner.training.support import why_unable
 from planner.units import GIB, HOUR_S, MEGA
 
 FIT_DRAWS = 301
@@ -77,7 +76,7 @@ def fit_rows(
         asked = asked_as(question, variant)
         if variant.method not in methods:
             continue
-        if why_unable(asked.model, asked.asked, cluster.gpu, asked.method) is not None:
+        if asked.why_unable(asked.asked, cluster.gpu) is not None:
             continue
         for seq_len in seq_lens:
             of_length = replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False)

@@ -22,7 +22,6 @@ from planner.planning.requested import UnpricedError, asked_plan
 from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws, Value
-from planner.training.support import why_unable
 
 STEP_W = 25.0
 """Watts between two limits that are compared."""
@@ -52,7 +51,7 @@ def settle_limits(question: Question, rates_and_prices: RatesAndPrices) -> tuple
     for cluster in question.clusters:
         search = None
         try:
-            if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
+            if question.why_unable(question.asked, cluster.gpu) is None:
                 search = _search(question, cluster, rates_and_prices)
         except (NoPlanError, UnpricedError):
             if len(question.clusters) == 1:
