@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mpplan.api.record_shelf import RecordShelf
-from mpplan.ui.schema import check_schema
-from planner.answer.document import read_document
+from mpplan.ui.documents import read_numerics
 from planner.answer.training_shown import TrainingShown
 from planner.errors import InputFileError, Message, UsageError
 from planner.measured.skipped_steps import skipped_step_terms
@@ -18,10 +17,9 @@ from planner.question.resolve_images import policy_of
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
-from planner.records.home import user_path
 from planner.records.store import StoredRecord, gpu_of
 from planner.records.summary import RecordSummary
-from planner.safety.document import NUMERICS_SCHEMA, findings_of, tasks_shown
+from planner.safety.document import findings_of, tasks_shown
 from planner.safety.training import NO_TRAINING, Training
 from planner.training.precision import EXTRA_PRECISIONS
 
@@ -33,13 +31,7 @@ def named_training(name: str) -> Training:
         UsageError: the file cannot be read.
         InputFileError: it is not such a document.
     """
-    path = user_path(name)
-    try:
-        document = read_document(path, NUMERICS_SCHEMA)
-        check_schema(document, NUMERICS_SCHEMA, str(path))
-    except InputFileError as error:
-        error.hint = "`mpplan numerics --json` writes it; give a record with --records"
-        raise
+    path, document = read_numerics(name)
     shown = tasks_shown(document, path.name)
     if not shown:
         raise InputFileError(
