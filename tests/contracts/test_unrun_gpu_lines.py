@@ -30,7 +30,7 @@ PARTS = (
     "device",
     "energy",
     "memory/test_peaks.py",
-    "memory/test_side.py",
+    "memory/test_side_process.py",
     "numerics/lowering/test_block_products.py",
     "numerics/lowering/test_recipes.py",
     "numerics/lowering/test_tried.py",
