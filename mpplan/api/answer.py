@@ -147,7 +147,7 @@ def _outgrown(resolved: ResolvedQuestion) -> list[str]:
     stack = question.inputs[STACK.name]
     if not question.fine_tunes or (stack.source, stack.value) != ("default", TUNING_STACK):
         return []
-    terms = {gpu: by_policy.get(question.asked.id) for gpu, by_policy in resolved.measured.items()}
+    terms = {gpu: by_policy.get(question.policy.id) for gpu, by_policy in resolved.measured.items()}
     return [
         cluster.gpu.id
         for cluster in question.clusters
@@ -350,7 +350,7 @@ def _network_warnings(resolved: ResolvedQuestion, answer: Answer) -> tuple[Messa
         return ()
     from mpplan.api.network import internode_warnings
 
-    asked = resolved.question.asked.precision
+    asked = resolved.question.policy.precision
     return internode_warnings(resolved.question, resolved.measured, (p for p in answer.plans if p.precision == asked))
 
 
@@ -380,7 +380,7 @@ def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[Lea
     from planner.rates.ladder import part_label
 
     parameters = calibration.parameters
-    recipes = [(cluster, question.recipe(question.asked, cluster)) for cluster in question.clusters]
+    recipes = [(cluster, question.recipe(question.policy, cluster)) for cluster in question.clusters]
     part_terms = {f"{name}.{part_label(parameters, name, *case)}" for name in BY_PART for case in recipes}
     return tuple(
         fact

@@ -318,7 +318,7 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
             continue
         if looked_at is not None:
             looked_at.add(gpu)
-        if question.why_unable(question.asked, cluster.gpu) is None:
+        if question.why_unable(question.policy, cluster.gpu) is None:
             alone = replace(question, clusters=(cluster,))
             yield alone, rates_and_prices.case(alone, cluster)
 

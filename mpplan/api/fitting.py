@@ -84,7 +84,7 @@ def fit(ask: Ask) -> Fit:
             hint="`mpplan estimate` plans it and, if it does not fit, says by how much",
         )
     methods = _methods(ask)
-    instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.asked.precision}
+    instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.policy.precision}
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
     rates_and_prices = with_own_rates(priced, resolved.measured, resolved.parameters)
     gpus = question.gpus or 1
@@ -99,7 +99,7 @@ def fit(ask: Ask) -> Fit:
             )
         )  # fmt: skip
     return Fit(
-        model=question.model.name, params_total=question.model.params_total, precision=question.asked.precision,
+        model=question.model.name, params_total=question.model.params_total, precision=question.policy.precision,
         stack=str(question.inputs["stack"].value), memory_risk=question.memory_risk, gpus=tuple(entries),
         warnings=_warnings(resolved, question, ask),
     )  # fmt: skip

@@ -85,7 +85,7 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
     from pricing.answer.priced import with_electricity
     from pricing.place.tariff import tariff_fact
 
-    asked = next(plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits)
+    asked = next(plan for plan in answer.plans if plan.precision == question.policy.precision and plan.fits)
     assert priced.tariff is not None
     power = tariff_fact(priced.tariff, str(question.money.tariff), wall_h(asked))
     return with_electricity(priced, [cluster.gpu for cluster in question.clusters], question.money, power)

@@ -311,7 +311,7 @@ class RatesAndPrices:
             policy: the precision; None: the requested one.
             detailed: see `Case.detailed`.
         """
-        gpu, policy = cluster.gpu.id, question.asked if policy is None else policy
+        gpu, policy = cluster.gpu.id, question.policy if policy is None else policy
         return make_case(
             question, policy, cluster, self.prices[gpu], self.site, self.measured.get(gpu, {}).get(policy.id),
             self.ledgers.get(gpu, NO_LEDGER), parameters=self.parameters, detailed=detailed,

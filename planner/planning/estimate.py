@@ -150,21 +150,21 @@ def _results(
         UnpricedError: none has a plan, and all lack the price that a budget needs.
     """
     draws = Draws(count=DRAWS, seed=question.seed)
-    instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
+    instead = {u.gpu: u.instead for u in unsupported if u.precision == question.policy.precision}
     policies = {policy.precision: policy for policy in question.policies}
     results: dict[str, _GpuResult] = {}
     failed: dict[str, tuple[Question, Cluster, tuple[Case, ...], NoPlanError | UnpricedError]] = {}
     deadline_s: float | None = None
     for cluster in sorted(question.clusters, key=lambda cluster: cluster.gpu.id in instead):
         gpu = cluster.gpu.id
-        asked = policies.get(instead[gpu] or "") if gpu in instead else question.asked
+        asked = policies.get(instead[gpu] or "") if gpu in instead else question.policy
         if asked is None:
             continue
         if gpu in instead and not results:
             break  # no GPU with the requested precision has a plan
         case_of = partial(_asked_case, cluster, rates_and_prices)
         cases = _cases(question, cluster, rates_and_prices, detailed)
-        gpu_question = replace(question, asked=asked)
+        gpu_question = replace(question, policy=asked)
         try:
             results[gpu] = _result_on(gpu_question, cluster, cases, case_of, draws, deadline_s)
         except (NoPlanError, UnpricedError) as error:
@@ -214,7 +214,7 @@ def unsupported_by(question: Question) -> list[Unsupported]:
             if reason:
                 best = (
                     best_able(question.model, question.policies, cluster.gpu, question.method)
-                    if policy.id == question.asked.id
+                    if policy.id == question.policy.id
                     else None
                 )
                 unsupported.append(
@@ -223,7 +223,7 @@ def unsupported_by(question: Question) -> list[Unsupported]:
                         instead=None if best is None else best.precision,
                     )
                 )  # fmt: skip
-    lacking = [u for u in unsupported if u.precision == question.asked.precision]
+    lacking = [u for u in unsupported if u.precision == question.policy.precision]
     if len(lacking) == len(question.clusters):
         raise UsageError(
             Message.of(
@@ -241,9 +241,9 @@ def _instead_of(question: Question, lacking: Unsupported) -> Message:
     """Suggest a replacement for a precision: another precision, or also another GPU where that helps."""
     if lacking.instead is None:
         return Message.of("hint.supported")
-    if method_lacks(question.asked, question.method):
+    if method_lacks(question.policy, question.method):
         return Message.of("hint.best_for_method", precision=lacking.instead, method=find_method(question.method).name)
-    if no_gpu_can(question.model, question.asked, question.method):
+    if no_gpu_can(question.model, question.policy, question.method):
         return Message.of("hint.best_for_model", precision=lacking.instead)
     return Message.of("hint.best_precision", precision=lacking.instead, lacking=lacking.precision)
 
@@ -258,7 +258,7 @@ def _cases(question: Question, cluster: Cluster, rates_and_prices: RatesAndPrice
 
 def _asked_case(cluster: Cluster, rates_and_prices: RatesAndPrices, question: Question) -> Case | None:
     """Return the case of the requested precision alone; None where the GPU cannot run it."""
-    alone = replace(question, policies=(question.asked,))
+    alone = replace(question, policies=(question.policy,))
     return next(iter(_cases(alone, cluster, rates_and_prices, detailed=False)), None)
 
 
@@ -276,7 +276,7 @@ def _result_on(
         NoPlanError: the requested precision has no plan here.
         UnpricedError: the GPU lacks the price that a budget needs.
     """
-    asked = next(c for c in cases if c.policy.id == question.asked.id)
+    asked = next(c for c in cases if c.policy.id == question.policy.id)
     question, cap = under_cap(question, asked, draws)
     anchor = asked_plan(question, asked, draws)
     deadline_s = question.deadline_s or earlier_s
@@ -329,12 +329,12 @@ def _failed_result(
     gpus = question.gpus
 
     def why(case: Case) -> Message:
-        if case.policy.id == question.asked.id:
+        if case.policy.id == question.policy.id:
             return error.original_message
-        return Message.of("why.asked_has_none", precision=question.asked.precision)
+        return Message.of("why.asked_has_none", precision=question.policy.precision)
 
     def on_same(case: Case) -> Ranged:
-        if gpus is None or case.policy.id == question.asked.id:
+        if gpus is None or case.policy.id == question.policy.id:
             return infeasible(case, gpus or 0, why(case))
         return on_same_gpus(case, question, gpus, draws)
 

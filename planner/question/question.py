@@ -96,7 +96,7 @@ class Question:
     keeps_batch: bool
     """Whether `global_batch` was published for this model, or is usual for fine-tuning; the planner leaves it only
     where that saves much."""
-    asked: PrecisionPolicy
+    policy: PrecisionPolicy
     """The requested policy, whose plan decides the number of GPUs."""
     policies: tuple[PrecisionPolicy, ...]
     """All policies that are compared, in the order of `precision.PRECISIONS`."""

@@ -57,9 +57,9 @@ class _Search:
     def _fitting_way(self, change: _Change) -> Message | None:
         """Return a change with its needs and risk; None where it does not fit, or its risk is not worth a try."""
         changed, cluster = self._as_planned(change.apply), self.case.cluster
-        if changed.why_unable(changed.asked, cluster.gpu) is not None:
+        if changed.why_unable(changed.policy, cluster.gpu) is not None:
             return None
-        changed_case = self.case.trained_as(changed.recipe(changed.asked, cluster))
+        changed_case = self.case.trained_as(changed.recipe(changed.policy, cluster))
         try:
             layouts = enumerate_layouts(changed_case.recipe, cluster, changed.fixed, gpus=self.gpus)
         except UsageError:  # the fixed parts of the layout exclude it

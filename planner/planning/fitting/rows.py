@@ -76,7 +76,7 @@ def fit_rows(
         asked = asked_as(question, variant)
         if variant.method not in methods:
             continue
-        if asked.why_unable(asked.asked, cluster.gpu) is not None:
+        if asked.why_unable(asked.policy, cluster.gpu) is not None:
             continue
         for seq_len in seq_lens:
             of_length = replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False)

@@ -51,7 +51,7 @@ def settle_limits(question: Question, rates_and_prices: RatesAndPrices) -> tuple
     for cluster in question.clusters:
         search = None
         try:
-            if question.why_unable(question.asked, cluster.gpu) is None:
+            if question.why_unable(question.policy, cluster.gpu) is None:
                 search = _search(question, cluster, rates_and_prices)
         except (NoPlanError, UnpricedError):
             if len(question.clusters) == 1:
@@ -85,7 +85,7 @@ def _search(question: Question, cluster: Cluster, rates_and_prices: RatesAndPric
             points.append(_point(question, cluster, rates_and_prices, limit_w))
     priced = [point for point in points if point.cost_usd is not None]
     return LimitSearch(
-        gpu=cluster.gpu.id, precision=question.asked.precision, least_w=limits_w[-1], limits=len(limits_w),
+        gpu=cluster.gpu.id, precision=question.policy.precision, least_w=limits_w[-1], limits=len(limits_w),
         sold=points[0], greenest=min(points, key=lambda point: point.energy_mwh),
         cheapest=min(priced, key=lambda point: point.cost_usd or 0.0) if priced else None,
     )  # fmt: skip

@@ -186,9 +186,9 @@ NOT_OF_A_PLAN = ("batch_band", "critical_batch", "keeps_batch", "lengths_assumed
 def test_a_plan_is_read_back_with_the_recipe_that_was_planned(asked):
     question = make_question(**{"precision": "bf16", "gpus": "8"} | asked)
     answered = estimate(question, rates_and_prices(question), detailed=False)
-    recipe = planned_of(json.loads(json.dumps(to_document(answered))), question.asked.precision, None).recipe
+    recipe = planned_of(json.loads(json.dumps(to_document(answered))), question.policy.precision, None).recipe
     (cluster,) = question.clusters
-    expected = question.recipe(question.asked, cluster)
+    expected = question.recipe(question.policy, cluster)
 
     unused = {"lora_rank": not recipe.how.adapts, "trained_layers": recipe.how.trains != "last-layers"}
     for field in fields(recipe):

@@ -248,7 +248,7 @@ def test_a_run_is_called_after_its_file(name, expected):
 def run_as_planned(question: Question) -> tuple[Planned, dict[str, str]]:
     """The plan of a question, written and read back, and the row of a run that took exactly as long as planned."""
     answered = estimate(question, rates_and_prices(question), detailed=False)
-    planned = planned_of(json.loads(json.dumps(to_document(answered))), question.asked.precision, None)
+    planned = planned_of(json.loads(json.dumps(to_document(answered))), question.policy.precision, None)
     step_s = planned.plan["step_s"]["total"]
     table = ["step,step_time_s", *(f"{step},{step_s:.12g}" for step in range(1, 21))]
     (row,) = compare(log_of(table), planned, Given()).row.lines
@@ -297,7 +297,7 @@ def test_a_run_exactly_as_planned_is_predicted_as_the_plan(asked, cells):
     prediction = predict(prepare_run(run))
     assert isinstance(prediction, Prediction)
     (cluster,) = question.clusters
-    recipe, layouts = question.recipe(question.asked, cluster), Layouts.of(Layout(**planned.plan["layout"]))
+    recipe, layouts = question.recipe(question.policy, cluster), Layouts.of(Layout(**planned.plan["layout"]))
     rates = resolve_rates(cluster, recipe).sample()
     plan = evaluate(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
 

@@ -66,7 +66,7 @@ def test_what_own_runs_taught_of_a_measured_surface_stands_beside_the_surface():
     learned = replace(learned, value=0.7, kind=EvidenceKind.MEASURED, source="our-stack.json")
     asked = make_question(params="8B", precision="bf16")
     parameters = shipped_parameters().replaced([learned])
-    case = make_case(asked, asked.asked, asked.clusters[0], price(), site(), parameters=parameters)
+    case = make_case(asked, asked.policy, asked.clusters[0], price(), site(), parameters=parameters)
     attention_rows = [row for row in collect_evidence((case,), site()) if "attention_flop_per_s" in row.terms]
 
     assert {row.kind for row in attention_rows} >= {EvidenceKind.PUBLISHED, EvidenceKind.MEASURED}

@@ -104,7 +104,7 @@ def test_a_precision_saves_nothing_against_itself():
     policy = replace(find_policy("bf16"), precision="twin", id="twin")
     twin = replace(twin, policies=(*twin.policies, policy))
     # what the equations leave out of a precision is drawn apart for each: the twin shares its brother's
-    shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error_ratio"]
+    shared = resolve_rates(twin.clusters[0], twin.recipe(twin.policy, twin.clusters[0])).terms["precision_error_ratio"]
     estimated = estimate(
         twin, rates_and_prices(twin, measured={"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
     )

@@ -22,7 +22,7 @@ DRAWN = Draws(count=DRAWS, seed=0)
 def case_of(given_price=None, **asked: str) -> Case:
     question = make_question(**asked)
     machine = question.clusters[0]
-    return make_case(question, question.asked, machine, given_price or price(machine.gpu.id), site())
+    return make_case(question, question.policy, machine, given_price or price(machine.gpu.id), site())
 
 
 def ranged(case: Case, gpus: int = 64, drawn: Draws = DRAWN, **fixed: object):

@@ -31,7 +31,7 @@ CLOSE = 0.03
 
 def planned(**asked: str) -> tuple[Case, Ranged]:
     question = make_question(**asked)
-    case = make_case(question, question.asked, question.clusters[0], price(), site())
+    case = make_case(question, question.policy, question.clusters[0], price(), site())
     return case, asked_plan(question, case, Draws(count=101, seed=0))
 
 
@@ -308,7 +308,7 @@ def test_of_ways_to_hold_deadline_and_budget_only_the_risky_one_has_a_risk():
 
 def test_a_number_of_gpus_that_holds_a_run_at_a_risk_has_its_own_beside_other_ways():
     asked = make_question(params="70B", gpu="rtx-4090")
-    case = make_case(asked, asked.asked, asked.clusters[0], price(), site())
+    case = make_case(asked, asked.policy, asked.clusters[0], price(), site())
     keys, ways = ("hint.fits_on", "hint.fits_on_at_risk"), (MORE_MEMORY,)
 
     assert parts(fits_on(case, keys, 16, 0.46, ways)) == {"key": keys[1], "gpus": 16, "risk": 0.46, "ways": ways}

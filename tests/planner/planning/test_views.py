@@ -20,7 +20,7 @@ DRAWS = Draws(count=101, seed=0)
 def question_and_case(**asked: str) -> tuple[Question, Case]:
     question = make_question(**asked)
     return question, make_case(
-        question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site()
+        question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site()
     )
 
 

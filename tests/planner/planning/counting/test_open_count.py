@@ -32,7 +32,7 @@ QUESTIONS = [
 def question_and_case(asked: dict[str, str]) -> tuple[Question, Case]:
     question = make_question(**asked)
     return question, make_case(
-        question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site()
+        question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site()
     )
 
 
@@ -91,7 +91,7 @@ def test_no_view_takes_more_gpus_than_the_user_allows():
 def test_a_default_limit_of_what_a_budget_buys_does_not_bind_the_other_precisions():
     question = make_question(params="70B", budget="4M")
     answer = estimate(question, rates_and_prices(question))
-    asked = next(plan for plan in answer.plans if plan.precision == question.asked.precision)
+    asked = next(plan for plan in answer.plans if plan.precision == question.policy.precision)
     tf32 = next(plan for plan in answer.same_deadline if plan.precision == "tf32")
 
     assert asked.gpus <= 1024 < tf32.gpus
