@@ -119,7 +119,7 @@ def ask(asked: str) -> Plan:
         MpplanError: the planner refuses the question.
     """
     question = resolve(Ask(texts=texts_of(asked)))
-    return planned(replace(question, policies=(question.asked,))).plans[0]
+    return planned(replace(question, policies=(question.policy,))).plans[0]
 
 
 def check(question: dict[str, str], runs: dict[str, dict[str, str]]) -> Checked:

@@ -55,7 +55,7 @@ def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
         pue_evidence=FIXED,
         grid_evidence=FIXED,
     )
-    case = make_case(question, question.asked, machine, price, place)
+    case = make_case(question, question.policy, machine, price, place)
     return case, enumerate_layouts(case.recipe, machine, FixedLayout(), gpus_between=(1, 100_000))
 
 

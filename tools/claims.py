@@ -18,7 +18,7 @@ from planner.claims.evidence.arithmetic import PUE, Change, deepseek_figures, mo
 from planner.claims.shipped import FILE, table_of
 from planner.claims.verdict import Judged
 from planner.hardware.catalogue import find_gpu
-from reports.text.judged import counts, ends, source_of, stands_words, verdict_words
+from reports.text.claims import counts, ends, source_of, stands_words, verdict_words
 from reports.text.messages import word
 
 TEMPLATE = Path(__file__).with_name("claims.template.md")

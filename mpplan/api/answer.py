@@ -106,35 +106,36 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), detailed: bool =
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
-    known = resolved(ask)
-    outgrown = _outgrown(known)
+    resolved = resolve_ask(ask)
+    outgrown = _outgrown(resolved)
     if outgrown:
-        known = _with_lean_loss(ask, outgrown, known.question) or _over_nodes(ask, outgrown, known.question)
-    return _planned(ask, known, command, detailed)
+        resolved = _with_lean_loss(ask, outgrown, resolved.question) or _over_nodes(ask, outgrown, resolved.question)
+    return _planned(ask, resolved, command, detailed)
 
 
-def _planned(ask: Ask, known: Known, command: tuple[str, ...], detailed: bool) -> Result:
+def _planned(ask: Ask, resolved: ResolvedQuestion, command: tuple[str, ...], detailed: bool) -> Result:
     """Price and plan a question, and add notices about everything that was measured, learned or chosen for it."""
-    from mpplan.api.auto import chosen
+    from mpplan.api.auto import with_chosen_inputs
     from mpplan.api.planned import planned
     from planner.safety.answered import with_safety
 
-    question, records = known.question, ask.text(RECORDS)
+    question, records = resolved.question, ask.text(RECORDS)
     answer = planned(
         question,
         command=command,
         records=records,
-        measured=known.measured,
-        parameters=known.parameters,
+        measured=resolved.measured,
+        parameters=resolved.parameters,
         detailed=detailed,
     )
-    answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_network_warnings(known, answer)))
-    answer = chosen(answer, known.chosen) if known.chosen else answer
-    answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
-    return Result(answer=_with_calibration(answer, question, known.calibration), damage=known.damage if records else ())
+    answer = replace(answer, warnings=(*answer.warnings, *resolved.notices, *_network_warnings(resolved, answer)))
+    answer = with_chosen_inputs(answer, resolved.chosen) if resolved.chosen else answer
+    answer = with_safety(answer, resolved.training.findings, question.stack, resolved.training.shown)
+    damage = resolved.damage if records else ()
+    return Result(answer=_with_calibration(answer, question, resolved.calibration), damage=damage)
 
 
-def _outgrown(known: Known) -> list[str]:
+def _outgrown(resolved: ResolvedQuestion) -> list[str]:
     """Return the GPUs of which one node cannot hold this fine-tuning run; empty if the user chose the stack.
 
     The number of GPUs that was asked for is not considered. The stack thus depends on the run and not on the number of
@@ -142,21 +143,19 @@ def _outgrown(known: Known) -> list[str]:
     """
     from planner.planning.fitting.one_node import held_by_a_node
 
-    question = known.question
+    question = resolved.question
     stack = question.inputs[STACK.name]
     if not question.fine_tunes or (stack.source, stack.value) != ("default", TUNING_STACK):
         return []
-    measured = known.measured or {}
+    terms = {gpu: by_policy.get(question.policy.id) for gpu, by_policy in resolved.measured.items()}
     return [
         cluster.gpu.id
         for cluster in question.clusters
-        if not held_by_a_node(
-            question, cluster, measured.get(cluster.gpu.id, {}).get(question.asked.id), known.parameters
-        )
+        if not held_by_a_node(question, cluster, terms.get(cluster.gpu.id), resolved.parameters)
     ]
 
 
-def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known | None:
+def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> ResolvedQuestion | None:
     """Resolve the question again with a loss that keeps no logits in memory.
 
     The usual stack stays, so that a small excess of memory does not change the training software. Returns None if the
@@ -172,19 +171,19 @@ def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known
     if on_a_node.tuning.loss is not None:
         return None
     texts, sources = {**ask.texts, LOSS.name: LEAN_LOSS}, {**ask.sources, LOSS.name: "derived"}
-    known = resolved(replace(ask, texts=texts, sources=sources))
-    if _outgrown(known):
+    resolved = resolve_ask(replace(ask, texts=texts, sources=sources))
+    if _outgrown(resolved):
         return None
     outgrown = tuple(sorted(gpus))
     key = "warning.lean_loss" if len(outgrown) == len(on_a_node.clusters) else "warning.one_lean_loss"
     new, old = (Message.of("flag.with_value", input=LOSS.name, value=name) for name in (LEAN_LOSS, LOSSES[0]))
     warning = Message.of(key, gpus=outgrown, new=new, old=old)
     loss = InputValue(value=LEAN_LOSS, source="derived", note=Message.of("note.lean_loss", gpus=outgrown))
-    question = replace(known.question, on_a_node=on_a_node, inputs={**known.question.inputs, LOSS.name: loss})
-    return replace(known, question=question, notices=(*known.notices, warning))
+    question = replace(resolved.question, on_a_node=on_a_node, inputs={**resolved.question.inputs, LOSS.name: loss})
+    return replace(resolved, question=question, notices=(*resolved.notices, warning))
 
 
-def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
+def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> ResolvedQuestion:
     """Resolve the question again with the default stack for several nodes.
 
     Args:
@@ -193,16 +192,16 @@ def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
         on_a_node: the question as resolved for one node.
     """
     texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
-    known = resolved(replace(ask, texts=texts, sources=sources))
+    resolved = resolve_ask(replace(ask, texts=texts, sources=sources))
     outgrown = frozenset(gpus)
     key = "warning.stack_over_nodes" if len(outgrown) == len(on_a_node.clusters) else "warning.one_stack_over_nodes"
     new, old = (Message.of("flag.with_value", input="stack", value=name) for name in (DEFAULT_STACK, TUNING_STACK))
     warning = Message.of(key, gpus=tuple(sorted(outgrown)), new=new, old=old)
-    question = replace(known.question, over_nodes=outgrown, on_a_node=on_a_node)
-    return replace(known, question=question, notices=(*known.notices, warning))
+    question = replace(resolved.question, over_nodes=outgrown, on_a_node=on_a_node)
+    return replace(resolved, question=question, notices=(*resolved.notices, warning))
 
 
-def resolved(ask: Ask) -> Known:
+def resolve_ask(ask: Ask) -> ResolvedQuestion:
     """Resolve a question: settle each `auto`, and add measurements and learned parameters.
 
     Raises:
@@ -213,40 +212,42 @@ def resolved(ask: Ask) -> Known:
 
     calibration = _calibration(ask.text(CALIBRATION))
     network = _network(ask.text(NETWORK_FILE))
-    parameters = None if calibration is None else calibration.parameters
     notes: Mapping[str, Message] = {}
     if is_open(ask):
         settled = settle(ask, calibration, network)
         ask, notes = settled.ask, settled.notes
     training = _named_training(ask.text(NUMERICS))
-    known = _with_network(_recorded(ask, ask.text(RECORDS), calibration, training), network, parameters)
-    known = _with_training(known, training, parameters)
-    mismatches = () if calibration is None else _record_mismatches(known, calibration, network)
-    return replace(known, calibration=calibration, chosen=notes, notices=(*known.notices, *mismatches))
+    resolved = _with_network(_recorded(ask, calibration, training), network)
+    resolved = _with_training(resolved, training)
+    mismatches = () if calibration is None else _record_mismatches(resolved, calibration, network)
+    return replace(resolved, chosen=notes, notices=(*resolved.notices, *mismatches))
 
 
 def _record_mismatches(
-    known: Known, calibration: ReadCalibration, network: MeasuredNetwork | None
+    resolved: ResolvedQuestion, calibration: ReadCalibration, network: MeasuredNetwork | None
 ) -> tuple[Message, ...]:
     """Warn if the records behind the plan are not those that its calibration was learned with."""
     from mpplan.api.run_records import learned_records, record_mismatches
 
-    used = learned_records(known.records, known.networks if network is None else {})
-    return record_mismatches(calibration, used, [cluster.gpu.id for cluster in known.question.clusters])
+    used = learned_records(resolved.records, resolved.networks if network is None else {})
+    return record_mismatches(calibration, used, [cluster.gpu.id for cluster in resolved.question.clusters])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ResolvedQuestion:
     """A resolved question with the rates that the user and the package measured for it."""
 
     question: Question
     measured: Measured
+    """Terms from records, the measured network and training results."""
     calibration: ReadCalibration | None = None
+    """What the user's own runs taught; None: nothing."""
     chosen: Mapping[str, Message] = field(default_factory=dict)
     """A note for each input that was left to `auto`, by the input's name."""
     notices: tuple[Message, ...] = ()
     """Which evidence was used, and what a reader must know about it."""
     damage: tuple[str, ...] = ()
+    """Each line of a record that could not be used, as `file:line: key: what`."""
     records: Mapping[str, StoredRecord] = field(default_factory=dict)
     """Records of single-GPU measurements, by GPU id."""
     networks: Mapping[str, StoredRecord] = field(default_factory=dict)
@@ -262,7 +263,7 @@ class Known:
         return None if self.calibration is None else self.calibration.parameters
 
 
-def _recorded(ask: Ask, records: str | None, calibration: ReadCalibration | None, training: Training | None) -> Known:
+def _recorded(ask: Ask, calibration: ReadCalibration | None, training: Training | None) -> ResolvedQuestion:
     """Resolve the question and add the terms of records; shipped ones not where own runs were on the same GPU.
 
     A document of training results may add a precision to those that are compared by default.
@@ -271,12 +272,12 @@ def _recorded(ask: Ask, records: str | None, calibration: ReadCalibration | None
     from planner.records.home import any_records
 
     parameters, calibrated = (None, ()) if calibration is None else (calibration.parameters, calibration.facts.gpus)
-    planned = None
+    records, planned = ask.text(RECORDS), None
     if records is None and not any_records():
         question, added = _with_trained_precision(resolve(ask, NO_DEVICES), training)
         planned = [cluster.gpu.id for cluster in question.clusters]
         if not any_records(gpu for gpu in planned if gpu not in calibrated):
-            return Known(question=question, measured={}, notices=added)
+            return ResolvedQuestion(question=question, measured={}, calibration=calibration, notices=added)
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
     from mpplan.api.safety import recorded_training
@@ -285,8 +286,8 @@ def _recorded(ask: Ask, records: str | None, calibration: ReadCalibration | None
     question, added = _with_trained_precision(resolve(ask, own_devices(shelf)), training)
     gpus = [cluster.gpu.id for cluster in question.clusters]
     chosen = chosen_records(shelf, gpus)
-    return Known(
-        question=question, measured=measured_for(question, chosen, parameters),
+    return ResolvedQuestion(
+        question=question, measured=measured_for(question, chosen, parameters), calibration=calibration,
         notices=(*chosen.notices, *shelf.notices, *added),
         damage=damage(chosen.all), records=chosen.records, networks=chosen.networks, named=records is not None,
         training=recorded_training(shelf, gpus),
@@ -309,15 +310,15 @@ def _with_trained_precision(question: Question, training: Training | None) -> tu
     return with_trained_precision(question, training.shown)
 
 
-def _with_training(known: Known, named: Training | None, parameters: Parameters | None) -> Known:
+def _with_training(resolved: ResolvedQuestion, named: Training | None) -> ResolvedQuestion:
     """Add training results (of the named document, if any) and the measured share of steps that loss scaling skips."""
-    training = known.training if named is None else named
+    training = resolved.training if named is None else named
     if not training.findings and named is None:
-        return known
+        return resolved
     from mpplan.api.safety import with_skipped_steps
 
-    measured = with_skipped_steps(known.question, known.measured, training.findings, parameters)
-    return replace(known, measured=measured, training=training)
+    measured = with_skipped_steps(resolved.question, resolved.measured, training.findings, resolved.parameters)
+    return replace(resolved, measured=measured, training=training)
 
 
 def _network(name: str | None) -> MeasuredNetwork | None:
@@ -328,29 +329,29 @@ def _network(name: str | None) -> MeasuredNetwork | None:
     return read_network(name)
 
 
-def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Parameters | None) -> Known:
+def _with_network(resolved: ResolvedQuestion, network: MeasuredNetwork | None) -> ResolvedQuestion:
     """Add measured network terms: from the file that was named for the network, else from the records."""
-    if network is None and not known.networks:
-        return known
+    if network is None and not resolved.networks:
+        return resolved
     from mpplan.api.network import recorded_networks, with_network
 
-    clusters = known.question.clusters
+    clusters = resolved.question.clusters
     if network is not None:
         networks = {cluster.gpu.id: network for cluster in clusters}
     else:
-        networks = recorded_networks(known.networks, named=known.named)
-    own = with_network(known.question, known.measured, networks, parameters)
-    return replace(known, measured=own.measured, notices=(*known.notices, *own.warnings))
+        networks = recorded_networks(resolved.networks, named=resolved.named)
+    own = with_network(resolved.question, resolved.measured, networks, resolved.parameters)
+    return replace(resolved, measured=own.measured, notices=(*resolved.notices, *own.warnings))
 
 
-def _network_warnings(known: Known, answer: Answer) -> tuple[Message, ...]:
+def _network_warnings(resolved: ResolvedQuestion, answer: Answer) -> tuple[Message, ...]:
     """Warn about the communication of the plans that the measured network does not cover."""
-    if not known.measured:
+    if not resolved.measured:
         return ()
     from mpplan.api.network import internode_warnings
 
-    asked = known.question.asked.precision
-    return internode_warnings(known.question, known.measured, (p for p in answer.plans if p.precision == asked))
+    asked = resolved.question.policy.precision
+    return internode_warnings(resolved.question, resolved.measured, (p for p in answer.plans if p.precision == asked))
 
 
 def _calibration(name: str | None) -> ReadCalibration | None:
@@ -379,7 +380,7 @@ def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[Lea
     from planner.rates.ladder import part_label
 
     parameters = calibration.parameters
-    recipes = [(cluster, question.recipe(question.asked, cluster)) for cluster in question.clusters]
+    recipes = [(cluster, question.recipe(question.policy, cluster)) for cluster in question.clusters]
     part_terms = {f"{name}.{part_label(parameters, name, *case)}" for name in BY_PART for case in recipes}
     return tuple(
         fact

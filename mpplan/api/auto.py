@@ -225,7 +225,7 @@ def _no_offer_hint(ask: Ask, methods: tuple[str | None, ...], evidence: _Evidenc
 
 def _budgets(ask: Ask, evidence: _Evidence) -> Iterator[tuple[str, float]]:
     """Yield the GPUs that only the budget excludes, each with the budget it would need, cheapest peak FLOP first."""
-    from planner.planning.asked import asked_plan
+    from planner.planning.requested import asked_plan
     from planner.rates.terms import Draws
 
     if ask.text(BUDGET) is None:
@@ -254,7 +254,7 @@ def _usd_per_flop(case: Case) -> float:
     return math.inf if usd_per_gpu_h is None else usd_per_gpu_h.mid / peak
 
 
-def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
+def with_chosen_inputs(answer: Answer, notes: Mapping[str, Message]) -> Answer:
     """Mark the inputs that were chosen as derived, with their notes, and add an assumption for each."""
     inputs = dict(answer.question)
     for name, note in notes.items():
@@ -302,33 +302,30 @@ def _cases(ask: Ask, evidence: _Evidence, looked_at: set[str] | None = None) -> 
 
     A quote prices only the GPU that it is for.
     """
-    from planner.planning.case import make_case
+    from mpplan.api.planned import with_own_rates
     from planner.question.resolve import resolve
-    from planner.training.support import why_unable
     from pricing.answer.priced import price_question
 
     question = resolve(ask)
     gpus = [cluster.gpu for cluster in question.clusters]
     if _quoted(ask) not in {None, *(gpu.id for gpu in gpus)}:
         question = replace(question, money=replace(question.money, quote=None))
-    priced, measured = price_question(gpus, question.money), evidence.of(question)
+    priced = price_question(gpus, question.money)
+    rates_and_prices = with_own_rates(priced, evidence.of(question), evidence.parameters)
     for cluster in question.clusters:
         gpu = cluster.gpu.id
         if priced.prices[gpu].usd_per_gpu_h is None:
             continue
         if looked_at is not None:
             looked_at.add(gpu)
-        if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
+        if question.why_unable(question.policy, cluster.gpu) is None:
             alone = replace(question, clusters=(cluster,))
-            yield alone, make_case(
-                alone, alone.asked, cluster, priced.prices[gpu], priced.site,
-                measured.get(gpu, {}).get(alone.asked.id), priced.ledgers[gpu], parameters=evidence.parameters,
-            )  # fmt: skip
+            yield alone, rates_and_prices.case(alone, cluster)
 
 
 def _offer(question: Question, case: Case) -> Offer | None:
-    from planner.planning.asked import offered
     from planner.planning.counting.open_count import SOON_ENOUGH_S
+    from planner.planning.requested import offered
     from planner.rates.terms import Draws
 
     choice = offered(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))

@@ -123,7 +123,7 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
         InputFileError: no row is usable, or the file holds the runs of several teams (lineages).
     """
     from planner.calibration.linear import observe
-    from planner.validation.possible import why_no_such_batch, why_uneven_batch
+    from planner.validation.physical_limits import why_no_such_batch, why_uneven_batch
     from planner.validation.runs import Rejected, parse_result, parse_run
     from planner.validation.setup import Prepared, prepare
     from reports.text.messages import word

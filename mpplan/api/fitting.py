@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +18,9 @@ from planner.question.tuning_inputs import LORA_RANK, LORA_TARGETS, TRAINED_LAYE
 from planner.units import ungrouped
 
 if TYPE_CHECKING:
-    from mpplan.api.answer import Known
-    from planner.hardware.cluster import Cluster
-    from planner.planning.case import Case
+    from mpplan.api.answer import ResolvedQuestion
     from planner.planning.fitting.rows import FitRow
     from planner.question.question import Question, Tuning
-    from pricing.answer.priced import Priced
 
 SCHEMA = "mpplan.fit/1"
 SEQ_LENS = (1024, 2048, 4096)
@@ -71,28 +67,31 @@ def fit(ask: Ask) -> Fit:
         UsageError: an input is wrong, or the method is not fine-tuning.
         InputFileError: a file that the question names is invalid.
     """
-    from mpplan.api.answer import resolved
+    from mpplan.api.answer import resolve_ask
+    from mpplan.api.planned import with_own_rates
     from planner.performance.memory import usable_bytes
     from planner.planning.estimate import unsupported_by
+    from planner.planning.fitting.rows import fit_rows
     from planner.units import GIB
     from pricing.answer.priced import price_question
 
     lengths = _lengths(ask)
-    known = resolved(_single(ask, lengths, SFT))
-    question = replace(known.question, tuning=_tuning(ask, lengths, known.question.tuning))
+    resolved = resolve_ask(_single(ask, lengths, SFT))
+    question = replace(resolved.question, tuning=_tuning(ask, lengths, resolved.question.tuning))
     if question.model.has_network:
         raise UsageError(
             f"{question.model.name} is a vision model: `mpplan fit` compares ways to fine-tune a language model",
             hint="`mpplan estimate` plans it and, if it does not fit, says by how much",
         )
     methods = _methods(ask)
-    instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.asked.precision}
+    instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.policy.precision}
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
+    rates_and_prices = with_own_rates(priced, resolved.measured, resolved.parameters)
     gpus = question.gpus or 1
     entries = []
     for cluster in question.clusters:
         alone = replace(question, clusters=(cluster,))
-        rows = tuple(_rows(alone, cluster, priced, known, gpus, lengths or _usual(question), methods))
+        rows = tuple(fit_rows(alone, rates_and_prices, gpus, lengths or _usual(question), methods))
         capacity_gib = usable_bytes(cluster.gpu) / GIB
         entries.append(
             GpuFit(
@@ -100,38 +99,19 @@ def fit(ask: Ask) -> Fit:
             )
         )  # fmt: skip
     return Fit(
-        model=question.model.name, params_total=question.model.params_total, precision=question.asked.precision,
+        model=question.model.name, params_total=question.model.params_total, precision=question.policy.precision,
         stack=str(question.inputs["stack"].value), memory_risk=question.memory_risk, gpus=tuple(entries),
-        warnings=_warnings(known, question, ask),
+        warnings=_warnings(resolved, question, ask),
     )  # fmt: skip
 
 
-def _warnings(known: Known, question: Question, ask: Ask) -> tuple[Message, ...]:
-    unused = [Message.of("warning.unused_line", problem=problem) for problem in known.damage]
-    told = (*known.notices, *(unused if ask.text(RECORDS) else ()))
-    if known.calibration is None:
+def _warnings(resolved: ResolvedQuestion, question: Question, ask: Ask) -> tuple[Message, ...]:
+    unused = [Message.of("warning.unused_line", problem=problem) for problem in resolved.damage]
+    told = (*resolved.notices, *(unused if ask.text(RECORDS) else ()))
+    if resolved.calibration is None:
         return told
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    return (*told, *known.calibration.notices(gpus, question.stack, question.model, __version__))
-
-
-def _rows(
-    question: Question, cluster: Cluster, priced: Priced, known: Known, gpus: int, lengths: Iterable[int],
-    methods: frozenset[str],
-) -> Iterable[FitRow]:  # fmt: skip
-    from planner.planning.case import make_case
-    from planner.planning.fitting.rows import fit_rows
-
-    gpu = cluster.gpu.id
-
-    def case_of(asked: Question) -> Case:
-        measured = known.measured.get(gpu, {}).get(asked.asked.id)
-        return make_case(
-            asked, asked.asked, cluster, priced.prices[gpu], priced.site, measured, priced.ledgers[gpu],
-            parameters=known.parameters,
-        )  # fmt: skip
-
-    return fit_rows(question, case_of, gpus, lengths, methods)
+    return (*told, *resolved.calibration.notices(gpus, question.stack, question.model, __version__))
 
 
 def _lengths(ask: Ask) -> tuple[int, ...]:
@@ -165,13 +145,13 @@ def _tuning(ask: Ask, lengths: tuple[int, ...], base: Tuning) -> Tuning:
     Raises:
         UsageError: a rank or number of layers is not possible for the model.
     """
-    from mpplan.api.answer import resolved
+    from mpplan.api.answer import resolve_ask
 
     if not is_auto(ask.text(METHOD) or AUTO):
         return base
     for method, inputs in OF_METHODS.items():
         if any(ask.text(item) is not None for item in inputs):
-            asked = resolved(_single(ask, lengths, method)).question.tuning
+            asked = resolve_ask(_single(ask, lengths, method)).question.tuning
             base = replace(base, **{item.name: getattr(asked, item.name) for item in inputs})
     return base
 

@@ -23,7 +23,6 @@ from planner.records.home import CPU_LOCAL, record_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, must_be_of_gpu
 from planner.records.summary import RecordSummary, resuming
-from planner.training.support import why_unable
 from probes.device.device import cpu_name
 
 USED = ("warning.own_record", "warning.fleet_record", "warning.imported_record", "warning.shipped_record")
@@ -279,9 +278,8 @@ def measured_for(
             continue
         rates = measured_rates(record.file.latest())
         by_policy = terms.setdefault(cluster.gpu.id, {})
-        for policy in question.policies:
-            if why_unable(question.model, policy, cluster.gpu, question.method) is None:
-                recipe = question.recipe(policy, cluster)
-                base = resolve_rates(cluster, recipe, None, parameters).terms
-                by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)
+        for policy in question.policies_on(cluster.gpu):
+            recipe = question.recipe(policy, cluster)
+            base = resolve_rates(cluster, recipe, None, parameters).terms
+            by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)
     return terms

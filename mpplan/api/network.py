@@ -19,7 +19,6 @@ from planner.rates.terms import Term
 from planner.records.home import user_path
 from planner.records.jsonl import read_measurements
 from planner.records.store import RECORD_SUFFIXES, StoredRecord
-from planner.training.support import why_unable
 
 NOT_GIVEN = ("default", "catalogue")
 """Sources of the network rate other than the user."""
@@ -101,11 +100,7 @@ def with_network(
     warnings: list[Message] = []
     for cluster in question.clusters:
         network = networks.get(cluster.gpu.id)
-        policies = [
-            policy
-            for policy in question.policies
-            if why_unable(question.model, policy, cluster.gpu, question.method) is None
-        ]
+        policies = question.policies_on(cluster.gpu)
         if network is None or not policies:
             continue
         # No term of the network differs by precision: one fit serves all of them.

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
-from planner.lazy import dataclass
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
     from planner.costs.facility_power import LimitSearch
-    from planner.planning.case import Measured
+    from planner.planning.case import Measured, RatesAndPrices
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
     from planner.records.measurement import Measurement
@@ -44,43 +43,40 @@ def planned(
     from pricing.answer.money_facts import money_facts
     from pricing.answer.priced import price_question
 
-    known = _Known(measured=measured, parameters=parameters)
+    own = measured or {}
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    settled, answer = _plan(question, priced, command, known, detailed and priced.tariff is None)
+    shown = detailed and priced.tariff is None
+    settled, answer = _plan(question, with_own_rates(priced, own, parameters), command, shown)
     if priced.tariff is not None:
         priced = _by_start(question, priced, answer)
-        settled, answer = _plan(question, priced, command, known, detailed)
+        settled, answer = _plan(question, with_own_rates(priced, own, parameters), command, detailed)
     points = () if records is None else _points(records)
     return replace(answer, money=money_facts(answer, settled, priced, points))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """The user's own evidence about the rates: measured terms, and parameters of a calibration."""
+def with_own_rates(priced: Priced, measured: Measured, parameters: Parameters | None) -> RatesAndPrices:
+    """Return the prices of a question beside the user's own rates; arguments as of `planned`."""
+    from planner.planning.case import RatesAndPrices
 
-    measured: Measured | None
-    parameters: Parameters | None
+    return RatesAndPrices(
+        prices=priced.prices, site=priced.site, ledgers=priced.ledgers, measured=measured, parameters=parameters
+    )
 
 
 def _plan(
-    question: Question, priced: Priced, command: tuple[str, ...], known: _Known, detailed: bool
+    question: Question, rates_and_prices: RatesAndPrices, command: tuple[str, ...], detailed: bool
 ) -> tuple[Question, Answer]:
     """Return the question with its power limits settled, and its answer."""
     from planner.planning.estimate import estimate
 
     limits: tuple[LimitSearch, ...] = ()
     if question.searches_power_limit:
-        from planner.planning.power.limit import Market, settle_limits
+        from planner.planning.power.limit import settle_limits
 
-        market = Market(
-            prices=priced.prices, site=priced.site, measured=known.measured or {}, ledgers=priced.ledgers,
-            parameters=known.parameters,
-        )  # fmt: skip
-        question, limits = settle_limits(question, market)
+        question, limits = settle_limits(question, rates_and_prices)
     return question, estimate(
-        question, priced.prices, priced.site, known.measured, parameters=known.parameters, ledgers=priced.ledgers,
-        limits=limits, detailed=detailed, version=__version__, command=command,
-    )  # fmt: skip
+        question, rates_and_prices, limits=limits, detailed=detailed, version=__version__, command=command
+    )
 
 
 def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
@@ -89,7 +85,7 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
     from pricing.answer.priced import with_electricity
     from pricing.place.tariff import tariff_fact
 
-    asked = next(plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits)
+    asked = next(plan for plan in answer.plans if plan.precision == question.policy.precision and plan.fits)
     assert priced.tariff is not None
     power = tariff_fact(priced.tariff, str(question.money.tariff), wall_h(asked))
     return with_electricity(priced, [cluster.gpu for cluster in question.clusters], question.money, power)

@@ -58,7 +58,7 @@ def odd_values(observations: Sequence[Observation], source: str) -> list[Odd]:
     Raises:
         InputFileError: names the row and the likely cause.
     """
-    from planner.validation.possible import why_impossible
+    from planner.validation.physical_limits import why_impossible
     from reports.text.messages import word
 
     odd = []

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mpplan.api.record_shelf import RecordShelf
-from mpplan.ui.schema import check_schema
-from planner.answer.document import read_document
+from mpplan.ui.documents import read_numerics
 from planner.answer.training_shown import TrainingShown
 from planner.errors import InputFileError, Message, UsageError
 from planner.measured.skipped_steps import skipped_step_terms
@@ -18,13 +17,11 @@ from planner.question.resolve_images import policy_of
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
-from planner.records.home import user_path
 from planner.records.store import StoredRecord, gpu_of
 from planner.records.summary import RecordSummary
-from planner.safety.document import NUMERICS_SCHEMA, findings_of, tasks_shown
+from planner.safety.document import findings_of, tasks_shown
 from planner.safety.training import NO_TRAINING, Training
 from planner.training.precision import EXTRA_PRECISIONS
-from planner.training.support import why_unable
 
 
 def named_training(name: str) -> Training:
@@ -34,13 +31,7 @@ def named_training(name: str) -> Training:
         UsageError: the file cannot be read.
         InputFileError: it is not such a document.
     """
-    path = user_path(name)
-    try:
-        document = read_document(path, NUMERICS_SCHEMA)
-        check_schema(document, NUMERICS_SCHEMA, str(path))
-    except InputFileError as error:
-        error.hint = "`mpplan numerics --json` writes it; give a record with --records"
-        raise
+    path, document = read_numerics(name)
     shown = tasks_shown(document, path.name)
     if not shown:
         raise InputFileError(
@@ -69,10 +60,7 @@ def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -
         if precision in compared or precision not in EXTRA_PRECISIONS:
             continue
         policy = usual(precision)
-        if all(
-            why_unable(question.model, policy, cluster.gpu, question.method) is not None
-            for cluster in question.clusters
-        ):
+        if all(question.why_unable(policy, cluster.gpu) is not None for cluster in question.clusters):
             continue
         question = replace(question, policies=(*question.policies, policy))
         notices.append(Message.of("warning.trained_precision", precision=precision.upper(), file=source))
@@ -128,8 +116,8 @@ def with_skipped_steps(
     together: dict[str, Mapping[str, Mapping[str, Term]]] = dict(measured)
     for cluster in question.clusters:
         by_policy = dict(together.get(cluster.gpu.id, {}))
-        for policy in question.policies:
-            if not policy.loss_scaling or why_unable(question.model, policy, cluster.gpu, question.method) is not None:
+        for policy in question.policies_on(cluster.gpu):
+            if not policy.loss_scaling:
                 continue
             base = resolve_rates(cluster, question.recipe(policy, cluster), None, parameters).terms
             own = skipped_step_terms(at_hand, policy, question.stack, base)

@@ -1,8 +1,9 @@
-"""Read saved answers that commands take as arguments, from a file or stdin (`-`), and check them once."""
+"""Read documents that commands take as arguments, and check them once: saved answers and training results."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from mpplan.ui.schema import check_schema
 from planner.answer.document import (
@@ -35,6 +36,25 @@ def read_answer(name: str) -> Document:
         document = read_document(user_path(name))
     _check(document, "stdin" if name == "-" else name)
     return document
+
+
+def read_numerics(name: str) -> tuple[Path, Document]:
+    """Read the document of `mpplan numerics --json` from a file; return its path, too.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not such a document.
+    """
+    from planner.safety.document import NUMERICS_SCHEMA
+
+    path = user_path(name)
+    try:
+        document = read_document(path, NUMERICS_SCHEMA)
+        check_schema(document, NUMERICS_SCHEMA, str(path))
+    except InputFileError as error:
+        error.hint = "`mpplan numerics --json` writes it; give a record with --records"
+        raise
+    return path, document
 
 
 def _check(document: Document, name: str) -> None:

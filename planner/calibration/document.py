@@ -20,10 +20,10 @@ import numpy as np
 from planner.answer.document import Document, plain
 from planner.answer.plan import CalibrationFacts, LearnedFact
 from planner.calibration.learn import Calibration
+from planner.calibration.messages import LEARNED, total_words, words_of
 from planner.calibration.own_runs import LearnedTerm, OwnRow, Total, as_learned_if_moved
 from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
-from planner.calibration.words import LEARNED, total_words, words_of
 from planner.errors import InputFileError, Message
 from planner.files import read_text
 from planner.lazy import dataclass

@@ -24,8 +24,8 @@ from planner.rates.terms import Floats, Term
 from planner.validation.predict import metric_values, predict_prepared, run_rates
 from planner.validation.runs import PublishedResult, PublishedRun, unlabelled
 from planner.validation.setup import Prepared
+from planner.validation.text_patterns import limit_unsaid
 from planner.validation.validate import DRAWS
-from planner.validation.words import limit_unsaid
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -14,7 +14,7 @@ from planner.calibration.learn import learn
 from planner.calibration.linear import Observation, figure_of, observe
 from planner.lazy import dataclass
 from planner.rates.parameters import Figure, Parameters
-from planner.validation.possible import checked
+from planner.validation.physical_limits import checked
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.score import ScoredRun
 from planner.validation.setup import prepare

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-
-from planner.claims.claim import Claim, load_claims
+from planner.claims.claim import Claim
 from planner.claims.decided import cost, memory, numbers, quality, speed
 from planner.claims.decided.decision import Decider
 from planner.claims.evidence.known import Known
@@ -25,18 +23,3 @@ def verdict_on(claim: Claim, known: Known) -> Judged:
     on_cpu = any(case.basis == "measured" and case.stands_in for case in decision.cases)
     notes = [*decision.notes, Message.of("claim.note.cpu")] if on_cpu else decision.notes
     return judge(claim, decision.cases, notes)
-
-
-def verdicts(
-    known: Known, claims: Iterable[Claim] | None = None, begin: Callable[[Claim], None] = lambda claim: None
-) -> Iterator[Judged]:
-    """Yield the claims with their verdicts, one after the other.
-
-    Args:
-        known: the available evidence.
-        claims: claims to judge; None: all.
-        begin: called before each claim, for a progress display.
-    """
-    for claim in load_claims().values() if claims is None else claims:
-        begin(claim)
-        yield verdict_on(claim, known)

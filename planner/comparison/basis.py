@@ -19,7 +19,7 @@ from planner.training.method import PRETRAIN, Method, find_method
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy
 from planner.training.recipe import Recipe
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun
 

@@ -16,11 +16,11 @@ from planner.comparison.conventions import (
 )
 from planner.comparison.forecast import Forecast, forecast
 from planner.comparison.gap import Gap, gap_of, parts_of
-from planner.comparison.lost import TimeUse, time_use
 from planner.comparison.pace import Durations, Pace, durations_of, pace_of
 from planner.comparison.planned import Planned
 from planner.comparison.printed_rate import PrintedRate, check_printed_rate, printed_rates
 from planner.comparison.row import CalibrationRow, calibration_row
+from planner.comparison.time_use import TimeUse, time_use
 from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.runlog.log import RunLog

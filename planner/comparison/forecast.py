@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Durations
+from planner.comparison.time_use import TimeUse
 from planner.evidence import Z90, Estimate, middle
 from planner.hardware.failures import interruptions_per_gpu_hour
 from planner.lazy import dataclass

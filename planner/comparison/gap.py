@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planner.comparison.basis import Basis
-from planner.comparison.lost import OUTSIDE, TimeUse
 from planner.comparison.pace import Pace
 from planner.comparison.planned import Planned
+from planner.comparison.time_use import OUTSIDE, TimeUse
 from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.runlog.log import RunLog

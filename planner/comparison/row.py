@@ -16,7 +16,7 @@ from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework, named_stacks
 from planner.training.method import PRETRAIN, find_method
 from planner.training.recipe import Recipe
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError, catalogue_model, model_of
 from planner.validation.runs import COLUMNS, Rejected, parse_run
 from planner.validation.software import Software, software_of

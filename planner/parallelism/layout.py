@@ -83,8 +83,8 @@ class Layouts:
     act_ckpt: Ints
     """Index into `ACT_CKPT`."""
     replicas: Ints
-    kinds: int = 1
-    """Length of the runs of layouts that differ only in checkpointing; all have the same kinds in the same order."""
+    ckpt_modes: int = 1
+    """Length of the runs of layouts that differ only in checkpointing; all have the same modes in the same order."""
 
     def __len__(self) -> int:
         return int(self.tp.shape[0])
@@ -114,18 +114,18 @@ class Layouts:
         return Layouts(**{name: getattr(self, name)[:, None] for name in COLUMNS})
 
     @property
-    def by_kind(self) -> Layouts:
-        """One row per run of `kinds` layouts, `[layout]`, with `act_ckpt` as `[kind, 1]`.
+    def by_ckpt_mode(self) -> Layouts:
+        """One row per run of `ckpt_modes` layouts, `[layout]`, with `act_ckpt` as `[ckpt_mode, 1]`.
 
-        Results that depend on checkpointing are then `[kind, layout]`.
+        Results that depend on checkpointing are then `[ckpt_mode, layout]`.
         """
-        if self.kinds == 1:
+        if self.ckpt_modes == 1:
             return self
-        rows = {name: getattr(self, name)[:: self.kinds].copy() for name in COLUMNS}  # each is read many times
-        return Layouts(**rows | {"act_ckpt": self.act_ckpt[: self.kinds, None]})
+        rows = {name: getattr(self, name)[:: self.ckpt_modes].copy() for name in COLUMNS}  # each is read many times
+        return Layouts(**rows | {"act_ckpt": self.act_ckpt[: self.ckpt_modes, None]})
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
-        """The layouts at an index, mask or slice; after `by_kind`, each with all kinds of checkpointing."""
+        """The layouts at an index, mask or slice; after `by_ckpt_mode`, each with all checkpointing modes."""
         columns = {name: getattr(self, name) for name in COLUMNS}
         shared = self.act_ckpt.ndim > self.tp.ndim
         return Layouts(**{n: v if shared and n == "act_ckpt" else v[index] for n, v in columns.items()})
@@ -161,5 +161,5 @@ class Layouts:
         return cls(act_ckpt=codes, **columns)
 
 
-COLUMNS = tuple(f.name for f in fields(Layouts) if f.name != "kinds")
+COLUMNS = tuple(f.name for f in fields(Layouts) if f.name != "ckpt_modes")
 """Names of the columns of `Layouts`, listed once because a search slices them thousands of times."""

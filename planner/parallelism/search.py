@@ -312,7 +312,7 @@ def _accumulation(recipe: Recipe, dp: Ints, mb: Ints, group: Ints) -> tuple[Ints
 def _finish(
     recipe: Recipe,
     fixed: FixedLayout,
-    stages: list[int],
+    zero_stages: list[int],
     tp: Ints,
     cp: Ints,
     pp: Ints,
@@ -334,22 +334,22 @@ def _finish(
     if fixed.dp is not None:
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
-    ckpts = [ACT_CKPT.index(way) for way in ((fixed.act_ckpt,) if fixed.act_ckpt else recipe.act_ckpts)]
-    index, zero = _grid(list(range(len(tp))), stages)
+    modes = [ACT_CKPT.index(mode) for mode in ((fixed.act_ckpt,) if fixed.act_ckpt else recipe.act_ckpts)]
+    index, zero = _grid(list(range(len(tp))), zero_stages)
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole, so it saves little over ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
         # With one rank, all ZeRO stages are equal, except those that send gradients or parameters to the host.
         single_rank = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
-        keep &= (zero == stages[0]) | ~single_rank
+        keep &= (zero == zero_stages[0]) | ~single_rank
         index, zero = index[keep], zero[keep]
         zero = np.where(single_rank[keep], 0, zero)
-    kinds = np.array(ckpts, dtype=np.int64)
-    rows = np.repeat(index, len(kinds))
+    codes = np.array(modes, dtype=np.int64)
+    rows = np.repeat(index, len(codes))
     return Layouts(
         tp=tp[rows], pp=pp[rows], vp=vp[rows], cp=cp[rows], ep=ep[rows], dp=dp[rows],
-        zero=np.repeat(zero, len(kinds)), micro_batch=mb[rows], grad_accum=accum[rows],
-        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(rows), kinds=len(kinds),
+        zero=np.repeat(zero, len(codes)), micro_batch=mb[rows], grad_accum=accum[rows],
+        act_ckpt=np.tile(codes, len(index)), replicas=np.ones_like(rows), ckpt_modes=len(codes),
     )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def attention_time(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
     else:
         forward = _measured_attention(recipe, work, surface, rates)
         backward = backward / rates.attention_backward_ratio
-    merge_forward, merge_backward = _merges(recipe, work, rates)
+    merge_forward, merge_backward = _merges(work, rates)
     total = forward * (1.0 + backward) + merge_forward + merge_backward
     return AttentionTime(forward=forward + merge_forward, total=total)
 
@@ -135,7 +135,7 @@ def _measured_attention(recipe: Recipe, work: Work, surface: Surface, rates: Rat
     return chunks * chunk_s * (large_flop_per_s(surface) / rates.attention_flop_per_s)
 
 
-def _merges(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value]:
+def _merges(work: Work, rates: Rates) -> tuple[Value, Value]:
     """Forward and backward time to add up the chunks under context parallelism.
 
     The forward pass adds up the results of all chunks of keys and values, the backward pass the gradients of q, k, v.

@@ -278,10 +278,11 @@ def score(
     energy is among the figures. For the other arguments see `evaluate`.
     """
     needs_energy = energy or prices.usd_per_kwh is not None
-    layouts, rows = at.by_kind, max(CHUNK // at.kinds, 1)
+    layouts, rows = at.by_ckpt_mode, max(CHUNK // at.ckpt_modes, 1)
     chunks = (layouts.take(slice(start, start + rows)) for start in range(0, len(layouts), rows))
     parts = [
-        _figures(recipe, cluster, chunk, at.kinds, rates, prices, tokens, most_bytes, needs_energy) for chunk in chunks
+        _figures(recipe, cluster, chunk, at.ckpt_modes, rates, prices, tokens, most_bytes, needs_energy)
+        for chunk in chunks
     ]
     by_layout = [part.transpose(0, 2, 1).reshape(len(FIGURES), -1) for part in parts]
     figures = dict(zip(FIGURES, np.concatenate([np.zeros((len(FIGURES), 0)), *by_layout], axis=1), strict=True))
@@ -293,15 +294,15 @@ FIGURES = tuple(f.name for f in fields(Score))
 
 
 def _figures(
-    recipe: Recipe, cluster: Cluster, at: Layouts, kinds: int, rates: Rates, prices: UnitPrices, tokens: float,
+    recipe: Recipe, cluster: Cluster, at: Layouts, ckpt_modes: int, rates: Rates, prices: UnitPrices, tokens: float,
     most_bytes: float, needs_energy: bool,
 ) -> Floats:  # fmt: skip
-    """The figures of layouts with each of `kinds` ways of checkpointing, `[figure, kind, layout]`.
+    """The figures of layouts in each of `ckpt_modes` checkpointing modes, `[figure, ckpt_mode, layout]`.
 
-    A layout is timed with all kinds of checkpointing or with none, since they share most of the computation.
+    A layout is timed in all checkpointing modes or in none, since they share most of the computation.
     """
     work = None if recipe.model.has_network else work_of(recipe, at, rates)
-    figures = np.full((len(FIGURES), kinds, len(at)), np.inf)
+    figures = np.full((len(FIGURES), ckpt_modes, len(at)), np.inf)
     needed_bytes = figures[FIGURES.index("memory_bytes")]
     needed_bytes[:] = peak_bytes_of(recipe, at, rates, work if recipe.lengths is None else None)
     fits = needed_bytes <= most_bytes

@@ -56,7 +56,7 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
     dense, expert = _gradient_params(recipe, shards, at, last)
     held = shards.per_rank(dense * shards.dense_share, expert * shards.expert_share, at.zero >= 2)
     gradients: Value = policy.gradient_bytes * held
-    trained = updated_params(recipe, shards, at, last=last)
+    trained = updated_params(shards, at, last=last)
     on_gpu = 0.0 if recipe.offload == "optimizer" else 1.0
     return States(
         weights=_weights(recipe, shards, at, last),
@@ -66,7 +66,7 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
     )
 
 
-def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
+def updated_params(shards: Shards, at: Layouts, *, last: bool = False) -> Value:
     """Parameters that one GPU updates: its shard under ZeRO, otherwise all that it holds; with LoRA only adapters."""
     dense, expert = shards.dense(last) * shards.dense_share, shards.expert(last) * shards.expert_share
     return shards.per_rank(dense, expert, at.zero >= 1)
@@ -83,7 +83,7 @@ def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
     shards = shard_params(recipe, at)
     moved = _master_bytes(recipe) + moment_bytes(recipe) + recipe.policy.gradient_bytes
     weights = np.where(weights_on_host(recipe, at), weight_bytes(recipe, shards, at), 0.0)
-    host_bytes: Value = updated_params(recipe, shards, at) * moved + weights
+    host_bytes: Value = updated_params(shards, at) * moved + weights
     return host_bytes
 
 
@@ -117,7 +117,7 @@ def step_gradients(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -
     policy = recipe.policy
     if recipe.stack != "classic" or not policy.master_bytes > policy.gradient_bytes:
         return 0.0
-    return updated_params(recipe, shards, at, last=last) * policy.master_bytes
+    return updated_params(shards, at, last=last) * policy.master_bytes
 
 
 def sums_wider(policy: PrecisionPolicy) -> bool:

@@ -55,7 +55,7 @@ def optimizer_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Va
     Muon's Newton-Schulz steps cost 30 FLOP per parameter times the smaller dimension of the matrix (K. Jordan et al.
     2024). Relative to training's 6 FLOP per parameter and token, that is at most `5 hidden / batch tokens`.
     """
-    params = updated_params(recipe, shards, at)
+    params = updated_params(shards, at)
     traffic = params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s
     flop = params * recipe.optimizer.extra_flop_per_param * smaller_dimension(recipe.model)
     arithmetic = flop / rates.other_flop_per_s
@@ -81,7 +81,7 @@ def paging_s(
 
 def paged_out_bytes(recipe: Recipe, shards: Shards, at: Layouts, memory_bytes: Value, room_bytes: float) -> Value:
     """Bytes of a GPU's paged optimizer states that are in host memory, `[layout]`; for the arguments see `paging_s`."""
-    states = updated_params(recipe, shards, at) * recipe.optimizer.fixed_state_bytes
+    states = updated_params(shards, at) * recipe.optimizer.fixed_state_bytes
     outside: Value = np.clip(states + memory_bytes - room_bytes, 0.0, states)
     return outside
 
@@ -96,7 +96,7 @@ def offload_s(
     if recipe.offload == "optimizer":
         host = host_bytes_per_s(cluster, at, rates)
         behind_s, exposed_s = _states_moved_s(recipe, shards, at, host, rates)
-        update_s = updated_params(recipe, shards, at) * update_bytes_per_param(recipe) / host
+        update_s = updated_params(shards, at) * update_bytes_per_param(recipe) / host
         return np.maximum(behind_s - OFFLOAD_OVERLAP * busy_s, 0.0) + exposed_s + update_s
     kept, _ = stored_bytes_per_layer(recipe, work, at, rates)
     round_trip_bytes = 2.0 * kept * recipe.backward_share * layers * at.grad_accum
@@ -124,7 +124,7 @@ def _states_moved_s(recipe: Recipe, shards: Shards, at: Layouts, host: Value, ra
     micro-batch.
     """
     policy, m = recipe.policy, at.grad_accum.astype(np.float64)
-    params, on_host, streams = updated_params(recipe, shards, at), weights_on_host(recipe, at), at.zero >= 2
+    params, on_host, streams = updated_params(shards, at), weights_on_host(recipe, at), at.zero >= 2
     gradient_s = params * policy.gradient_bytes / rates.pcie_bytes_per_s
     weight_s = params * (policy.weight_bytes or policy.master_bytes) / rates.pcie_bytes_per_s
     added_s = (m - 1.0) * (gradient_s + ADDED_IN_PLACE * params * policy.gradient_bytes / host)

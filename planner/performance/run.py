@@ -80,8 +80,8 @@ def host_w(rates: Rates) -> Value:
     return result
 
 
-def beside_w(rates: Rates) -> Value:
-    """Power beside a GPU's own for as long as it is held: its shares of the host and the switches, in watts."""
+def host_and_network_w(rates: Rates) -> Value:
+    """A GPU's shares of the power of its host and of the switches, in watts, drawn for as long as the GPU is held."""
     return host_w(rates) + rates.network_power_w
 
 

@@ -11,10 +11,10 @@ from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap, distinct_gaps
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.planning.around import around
 from planner.planning.case import Case
 from planner.planning.commitments import bills_the_rest, commitment_warnings, machine_warnings
 from planner.planning.inputs import batches_of
+from planner.planning.surroundings import surrounding_assumptions
 from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.conditions import has_effect
@@ -356,7 +356,7 @@ def collect_assumptions(
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     assumptions += dict.fromkeys(idle for idle in (_idle(case, plans) for case in cases) if idle is not None)
-    assumptions += dict.fromkeys(around(cases, inputs))
+    assumptions += dict.fromkeys(surrounding_assumptions(cases, inputs))
     kinds = dict.fromkeys(case.price.commitment for case in cases if not bills_the_rest(case.price, case.ledger))
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     if question.model.top_k > 1:

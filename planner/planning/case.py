@@ -285,6 +285,39 @@ def drawn(estimate: Estimate, name: str, draws: Draws | None) -> Value:
     return result
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatesAndPrices:
+    """What plans are made with besides the question: prices, facts of the site, and the user's own rates."""
+
+    prices: Mapping[str, GpuPrice]
+    """Price of a GPU-hour by GPU id, for every GPU of the question."""
+    site: SiteFacts
+    """PUE, electricity and grid."""
+    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+    """Costs of a GPU's hours beyond their price, by GPU id; a GPU that is left out has none."""
+    measured: Measured = field(default_factory=dict)
+    """Terms from measurement records, which take precedence over published and assumed rates."""
+    parameters: Parameters | None = None
+    """Parameters of a calibration; None: the shipped ones."""
+
+    def case(
+        self, question: Question, cluster: Cluster, policy: PrecisionPolicy | None = None, *, detailed: bool = True
+    ) -> Case:
+        """Return the case of one precision on one kind of GPU.
+
+        Args:
+            question: the question.
+            cluster: machines of the GPU.
+            policy: the precision; None: the requested one.
+            detailed: see `Case.detailed`.
+        """
+        gpu, policy = cluster.gpu.id, question.policy if policy is None else policy
+        return make_case(
+            question, policy, cluster, self.prices[gpu], self.site, self.measured.get(gpu, {}).get(policy.id),
+            self.ledgers.get(gpu, NO_LEDGER), parameters=self.parameters, detailed=detailed,
+        )  # fmt: skip
+
+
 def make_case(
     question: Question,
     policy: PrecisionPolicy,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +10,6 @@ from functools import partial
 from planner.answer.plan import Answer, CurvePoint, Saving, Unsupported
 from planner.answer.run_totals import RunTotals, load_run_totals
 from planner.costs.facility_power import CapEffect, LimitSearch
-from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
@@ -18,38 +17,27 @@ from planner.parallelism.search import FixedLayout
 from planner.planning.advice.dearer import far_dearer, unrepeated
 from planner.planning.advice.held_back import held_back
 from planner.planning.advice.warnings import advice_on, warnings_of
-from planner.planning.asked import UnpricedError, asked_plan
 from planner.planning.basis import (
     collect_assumptions,
     collect_evidence,
     collect_gaps,
     lacking_gaps,
 )
-from planner.planning.case import Case, Measured, make_case
+from planner.planning.case import Case, RatesAndPrices
 from planner.planning.curve import curve_around
 from planner.planning.inputs import shown_inputs
 from planner.planning.power.cap import under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible
+from planner.planning.requested import UnpricedError, asked_plan
 from planner.planning.savings import savings_between
 from planner.planning.targets import SOONER_RATIO, at_confidence, targets_of
 from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
 from planner.question.resolve import DEFAULT_STACK
-from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
 from planner.training.method import find_method
-from planner.training.support import best_able, method_lacks, no_gpu_can, why_unable
+from planner.training.support import best_able, method_lacks, no_gpu_can
 from planner.units import DAY_S
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _UserRates:
-    """The user's own evidence about the rates."""
-
-    measured: Measured
-    """Terms from measurement records."""
-    parameters: Parameters | None
-    """Parameters from a calibration on the user's own runs; None: the shipped ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +71,8 @@ class _GpuResult:
 
 def estimate(
     question: Question,
-    prices: Mapping[str, GpuPrice],
-    site: SiteFacts,
-    measured: Measured | None = None,
+    rates_and_prices: RatesAndPrices,
     *,
-    parameters: Parameters | None = None,
-    ledgers: Mapping[str, Ledger] | None = None,
     limits: tuple[LimitSearch, ...] = (),
     detailed: bool = True,
     version: str = "",
@@ -99,11 +83,7 @@ def estimate(
 
     Args:
         question: the resolved question.
-        prices: USD per GPU-hour by GPU id, for every GPU of the question.
-        site: PUE, electricity and grid of the site.
-        measured: terms from measurement records, which take precedence over published and assumed rates.
-        parameters: those of a calibration; None: the shipped ones.
-        ledgers: costs of a GPU's hours beyond their price, by GPU id; a GPU that is left out has none.
+        rates_and_prices: prices of every GPU of the question, facts of the site, and the user's own rates.
         limits: results of the power-limit search, which the question's clusters already use; for the document.
         detailed: whether to compute what the short answer leaves out, a third of the time: the fewest GPUs of each
             precision by one deadline (else `same_deadline` is empty), and the details of plans (`Case.detailed`).
@@ -115,8 +95,8 @@ def estimate(
         NoPlanError: the requested precision fits nowhere, or misses the deadline or budget with every number of GPUs.
         UsageError: no requested GPU supports the requested precision, or the layout is inconsistent.
     """
-    unsupported, user_rates = unsupported_by(question), _UserRates(measured=measured or {}, parameters=parameters)
-    results = _results(question, unsupported, prices, site, user_rates, ledgers or {}, detailed)
+    unsupported, prices, site = unsupported_by(question), rates_and_prices.prices, rates_and_prices.site
+    results = _results(question, unsupported, rates_and_prices, detailed)
     deadline_s = next(result.deadline_s for result in results if result.deadline_s)
     plans = tuple(ranged.plan for result in results for ranged in result.same_gpus)
     cases = tuple(c for result in results for c in result.cases)
@@ -137,7 +117,7 @@ def estimate(
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
         curve=tuple(point for result in results for point in result.curve),
-        run_totals=_run_totals(question, user_rates),
+        run_totals=_run_totals(question, rates_and_prices),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 
@@ -157,13 +137,7 @@ def _why_so_many(results: Iterable[_GpuResult]) -> str:
 
 
 def _results(
-    question: Question,
-    unsupported: list[Unsupported],
-    prices: Mapping[str, GpuPrice],
-    site: SiteFacts,
-    user_rates: _UserRates,
-    ledgers: Mapping[str, Ledger],
-    detailed: bool,
+    question: Question, unsupported: list[Unsupported], rates_and_prices: RatesAndPrices, detailed: bool
 ) -> list[_GpuResult]:
     """Plan every GPU in turn; the first that has the requested precision and a plan sets the deadline.
 
@@ -176,22 +150,21 @@ def _results(
         UnpricedError: none has a plan, and all lack the price that a budget needs.
     """
     draws = Draws(count=DRAWS, seed=question.seed)
-    instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
+    instead = {u.gpu: u.instead for u in unsupported if u.precision == question.policy.precision}
     policies = {policy.precision: policy for policy in question.policies}
     results: dict[str, _GpuResult] = {}
     failed: dict[str, tuple[Question, Cluster, tuple[Case, ...], NoPlanError | UnpricedError]] = {}
     deadline_s: float | None = None
     for cluster in sorted(question.clusters, key=lambda cluster: cluster.gpu.id in instead):
         gpu = cluster.gpu.id
-        asked = policies.get(instead[gpu] or "") if gpu in instead else question.asked
+        asked = policies.get(instead[gpu] or "") if gpu in instead else question.policy
         if asked is None:
             continue
         if gpu in instead and not results:
             break  # no GPU with the requested precision has a plan
-        ledger = ledgers.get(gpu, NO_LEDGER)
-        case_of = partial(_asked_case, cluster, prices[gpu], site, user_rates, ledger)
-        cases = _cases(question, cluster, prices[gpu], site, user_rates, ledger, detailed)
-        gpu_question = replace(question, asked=asked)
+        case_of = partial(_asked_case, cluster, rates_and_prices)
+        cases = _cases(question, cluster, rates_and_prices, detailed)
+        gpu_question = replace(question, policy=asked)
         try:
             results[gpu] = _result_on(gpu_question, cluster, cases, case_of, draws, deadline_s)
         except (NoPlanError, UnpricedError) as error:
@@ -212,13 +185,14 @@ def _refusal(failures: Sequence[NoPlanError | UnpricedError]) -> NoPlanError | U
     return short[min(short)] if short else next(iter(refusals), failures[0])
 
 
-def _run_totals(question: Question, user_rates: _UserRates) -> RunTotals | None:
+def _run_totals(question: Question, rates_and_prices: RatesAndPrices) -> RunTotals | None:
     """Return how published runs compare with their predicted high ends, where that applies to this question.
 
     All of these runs pre-train language models and were predicted without the user's own evidence; the well-known ones
     were asked without any details of their setup.
     """
-    if question.fine_tunes or question.model.has_network or user_rates.measured or user_rates.parameters is not None:
+    has_own_rates = bool(rates_and_prices.measured) or rates_and_prices.parameters is not None
+    if question.fine_tunes or question.model.has_network or has_own_rates:
         return None
     totals = load_run_totals()
     as_asked = replace(question.fixed, on_given_gpus=False) == FixedLayout() and question.framework is None
@@ -236,11 +210,11 @@ def unsupported_by(question: Question) -> list[Unsupported]:
     unsupported = []
     for cluster in question.clusters:
         for policy in question.policies:
-            reason = why_unable(question.model, policy, cluster.gpu, question.method)
+            reason = question.why_unable(policy, cluster.gpu)
             if reason:
                 best = (
                     best_able(question.model, question.policies, cluster.gpu, question.method)
-                    if policy.id == question.asked.id
+                    if policy.id == question.policy.id
                     else None
                 )
                 unsupported.append(
@@ -249,7 +223,7 @@ def unsupported_by(question: Question) -> list[Unsupported]:
                         instead=None if best is None else best.precision,
                     )
                 )  # fmt: skip
-    lacking = [u for u in unsupported if u.precision == question.asked.precision]
+    lacking = [u for u in unsupported if u.precision == question.policy.precision]
     if len(lacking) == len(question.clusters):
         raise UsageError(
             Message.of(
@@ -267,46 +241,25 @@ def _instead_of(question: Question, lacking: Unsupported) -> Message:
     """Suggest a replacement for a precision: another precision, or also another GPU where that helps."""
     if lacking.instead is None:
         return Message.of("hint.supported")
-    if method_lacks(question.asked, question.method):
+    if method_lacks(question.policy, question.method):
         return Message.of("hint.best_for_method", precision=lacking.instead, method=find_method(question.method).name)
-    if no_gpu_can(question.model, question.asked, question.method):
+    if no_gpu_can(question.model, question.policy, question.method):
         return Message.of("hint.best_for_model", precision=lacking.instead)
     return Message.of("hint.best_precision", precision=lacking.instead, lacking=lacking.precision)
 
 
-def _cases(
-    question: Question,
-    cluster: Cluster,
-    price: GpuPrice,
-    site: SiteFacts,
-    user_rates: _UserRates,
-    ledger: Ledger,
-    detailed: bool,
-) -> tuple[Case, ...]:
-    measured = user_rates.measured.get(cluster.gpu.id, {})
+def _cases(question: Question, cluster: Cluster, rates_and_prices: RatesAndPrices, detailed: bool) -> tuple[Case, ...]:
+    """Return the cases of all precisions in which the GPU can train."""
     return tuple(
-        make_case(
-            question,
-            policy,
-            cluster,
-            price,
-            site,
-            measured.get(policy.id),
-            ledger,
-            parameters=user_rates.parameters,
-            detailed=detailed,
-        )
-        for policy in question.policies
-        if why_unable(question.model, policy, cluster.gpu, question.method) is None
+        rates_and_prices.case(question, cluster, policy, detailed=detailed)
+        for policy in question.policies_on(cluster.gpu)
     )
 
 
-def _asked_case(
-    cluster: Cluster, price: GpuPrice, site: SiteFacts, user_rates: _UserRates, ledger: Ledger, question: Question
-) -> Case | None:
+def _asked_case(cluster: Cluster, rates_and_prices: RatesAndPrices, question: Question) -> Case | None:
     """Return the case of the requested precision alone; None where the GPU cannot run it."""
-    alone = replace(question, policies=(question.asked,))
-    return next(iter(_cases(alone, cluster, price, site, user_rates, ledger, detailed=False)), None)
+    alone = replace(question, policies=(question.policy,))
+    return next(iter(_cases(alone, cluster, rates_and_prices, detailed=False)), None)
 
 
 def _result_on(
@@ -323,7 +276,7 @@ def _result_on(
         NoPlanError: the requested precision has no plan here.
         UnpricedError: the GPU lacks the price that a budget needs.
     """
-    asked = next(c for c in cases if c.policy.id == question.asked.id)
+    asked = next(c for c in cases if c.policy.id == question.policy.id)
     question, cap = under_cap(question, asked, draws)
     anchor = asked_plan(question, asked, draws)
     deadline_s = question.deadline_s or earlier_s
@@ -376,18 +329,18 @@ def _failed_result(
     gpus = question.gpus
 
     def why(case: Case) -> Message:
-        if case.policy.id == question.asked.id:
+        if case.policy.id == question.policy.id:
             return error.original_message
-        return Message.of("why.asked_has_none", precision=question.asked.precision)
+        return Message.of("why.asked_has_none", precision=question.policy.precision)
 
     def on_same(case: Case) -> Ranged:
-        if gpus is None or case.policy.id == question.asked.id:
-            return infeasible(case, gpus or 0, -(-(gpus or 0) // cluster.gpus_per_node), why(case))
+        if gpus is None or case.policy.id == question.policy.id:
+            return infeasible(case, gpus or 0, why(case))
         return on_same_gpus(case, question, gpus, draws)
 
     def by_deadline(case: Case) -> Ranged:
         if deadline_s is None:
-            return infeasible(case, 0, 0, why(case))
+            return infeasible(case, 0, why(case))
         return in_time(case, question, deadline_s, draws)
 
     return _GpuResult(

@@ -20,7 +20,7 @@ from planner.errors import Message, NoPlanError
 from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, flop_of
-from planner.performance.run import RunEnergy, beside_w
+from planner.performance.run import RunEnergy, host_and_network_w
 from planner.planning.case import Case, drawn
 from planner.rates.terms import Draws, Value
 from planner.units import HOUR_S, TONNE_KG
@@ -120,7 +120,7 @@ def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate 
 
 def node_power(case: Case) -> NodePower:
     """Return the power of a GPU at its limit, and its share of host and network power at mid."""
-    return NodePower(gpu_limit=Power(w=case.cluster.limit_w), host=Power(w=float(beside_w(case.mid))))
+    return NodePower(gpu_limit=Power(w=case.cluster.limit_w), host=Power(w=float(host_and_network_w(case.mid))))
 
 
 def peak_factor(case: Case, draws: Draws) -> float:
@@ -133,7 +133,7 @@ def peak_factor(case: Case, draws: Draws) -> float:
     limit_w, at_mid_w = case.cluster.limit_w, peak_power(1, node_power(case), 1.0).w
     if not at_mid_w:  # the device's power is unknown
         return 1.0
-    drawn_w = limit_w + np.asarray(beside_w(case.rates.sample(draws)))
+    drawn_w = limit_w + np.asarray(host_and_network_w(case.rates.sample(draws)))
     return Estimate.of_draws(drawn_w * case.unit_prices(draws).pue).high / float(at_mid_w)
 
 

@@ -63,7 +63,7 @@ def shown_inputs(
 def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[Plan, ...]) -> None:
     """Show the batch of the requested precision's plans where it is not the default and they all share it."""
     own = list(batches_of(question, plans).values())
-    plan = next((plan for _, plan in own if plan.precision == question.asked.precision), None)
+    plan = next((plan for _, plan in own if plan.precision == question.policy.precision), None)
     batches = {batch for batch, _ in own}
     if plan is None or len(batches) > 1 or batches == {question.global_batch}:
         return
@@ -95,7 +95,7 @@ def batches_of(question: Question, plans: tuple[Plan, ...]) -> dict[str, tuple[i
         plans: the plans on the same GPUs.
     """
     own: dict[str, tuple[int, Plan]] = {}
-    for plan in sorted(plans, key=lambda plan: plan.precision != question.asked.precision):
+    for plan in sorted(plans, key=lambda plan: plan.precision != question.policy.precision):
         if plan.layout is not None:
             own.setdefault(plan.gpu, (plan.layout.global_batch, plan))
     return {plan.gpu: own[plan.gpu] for plan in plans if plan.gpu in own}

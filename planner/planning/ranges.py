@@ -85,14 +85,14 @@ def _energy_items(energy: RunEnergy, total_mwh: float) -> dict[str, float]:
     return items | {"total": sum(items.values())}
 
 
-def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
+def infeasible(case: Case, gpus: int, why: Message, choice: Choice | None = None) -> Ranged:
     """Return a plan that says why it does not fit; its figures are None."""
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,
         gpu=case.cluster.gpu.id,
         gpus=gpus,
-        nodes=nodes,
+        nodes=_nodes(case, gpus),
         layout=None,
         fits=False,
         why_not=why,
@@ -102,6 +102,10 @@ def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice |
         layouts_evaluated=choice.evaluated if choice else 0,
     )
     return Ranged(plan=plan, draws={})
+
+
+def _nodes(case: Case, gpus: int) -> int:
+    return -(-gpus // case.cluster.gpus_per_node)
 
 
 def why_not(case: Case, choice: Choice) -> Message:
@@ -308,7 +312,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         policy=case.policy.id,
         gpu=case.cluster.gpu.id,
         gpus=gpus,
-        nodes=-(-gpus // case.cluster.gpus_per_node),
+        nodes=_nodes(case, gpus),
         layout=layout,
         fits=True,
         why_not=None,

@@ -27,7 +27,7 @@ def on_same_gpus(case: Case, question: Question, gpus: int, draws: Draws) -> Ran
     """Return the best plan on a number of GPUs, or a plan that says why there is none."""
     choice = best_given(case, question.fixed, gpus)
     if choice.best is None:
-        return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
+        return infeasible(case, gpus, why_not(case, choice), choice)
     return ranged_plan(case, choice, draws, targets_of(question))
 
 
@@ -76,10 +76,10 @@ def in_time(
         return on_same
     if choice is None:
         assert refused is not None
-        return infeasible(case, 0, 0, refused)
+        return infeasible(case, 0, refused)
     over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
     if over is not None:
-        return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
+        return infeasible(case, choice.gpus, over, choice)
     return ranged_plan(case, choice, draws, targets_of(question))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from planner.errors import Message
 from planner.hardware.architectures import find_architecture
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
@@ -21,6 +22,7 @@ from planner.training.method import find_method
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import ACT_CKPT, LORA_RANK, TRAINED_LAYERS, Recipe
+from planner.training.support import why_unable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ class Question:
     keeps_batch: bool
     """Whether `global_batch` was published for this model, or is usual for fine-tuning; the planner leaves it only
     where that saves much."""
-    asked: PrecisionPolicy
+    policy: PrecisionPolicy
     """The requested policy, whose plan decides the number of GPUs."""
     policies: tuple[PrecisionPolicy, ...]
     """All policies that are compared, in the order of `precision.PRECISIONS`."""
@@ -171,6 +173,14 @@ class Question:
             lengths=self.lengths,
             lengths_assumed=self.lengths_assumed,
         )
+
+    def why_unable(self, policy: PrecisionPolicy, gpu: Gpu) -> Message | None:
+        """Return why this training cannot run with a policy on a GPU; None if it can."""
+        return why_unable(self.model, policy, gpu, self.method)
+
+    def policies_on(self, gpu: Gpu) -> tuple[PrecisionPolicy, ...]:
+        """Return the compared policies with which this training can run on a GPU."""
+        return tuple(policy for policy in self.policies if self.why_unable(policy, gpu) is None)
 
     @property
     def most_gpus(self) -> int | None:

@@ -353,7 +353,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         model=model, method=method.id, tokens=data.tokens, by_examples=EXAMPLES.name in read.inputs,
         seq_len=data.seq_len, global_batch=batch.sequences,
         batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.kept,
-        asked=asked, policies=policies,
+        policy=asked, policies=policies,
         optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
         lengths=data.lengths, lengths_assumed=data.lengths_assumed,
         attention=attention, offload=offload, grad_compression=compression, clusters=clusters, gpus=gpus,

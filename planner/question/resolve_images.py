@@ -1,4 +1,4 @@
-"""The training data of a question about a vision model: image size, number of images, and images per step.
+"""What a question about a vision model has of its own: its images, its layout, and other defaults than language models.
 
 Samples take the place of tokens: `Question.tokens` counts images and `Question.seq_len` is 1.
 """
@@ -34,7 +34,7 @@ from planner.question.inputs import (
     VP,
     ZERO,
 )
-from planner.question.resolve_tuning import Usual, samples_of
+from planner.question.resolve_tuning import UsualDataSet, samples_of
 from planner.question.tuning_inputs import IMAGE_SIZE, IN_BACKWARD, LENGTHS, LOSS, PACKED, SAMPLES
 from planner.training.frameworks import named_stacks
 from planner.training.lengths import Lengths
@@ -96,7 +96,7 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
         if size != network.image_size:
             read.note(IMAGE_SIZE, size, note=Message.of("note.image_scaled", counted=network.image_size))
     epochs = CONVOLUTIONAL_EPOCHS if network.is_convolutional else TRANSFORMER_EPOCHS
-    usual = Usual(examples=float(IMAGENET_IMAGES), epochs=epochs, note=Message.of("note.imagenet"))
+    usual = UsualDataSet(examples=float(IMAGENET_IMAGES), epochs=epochs, note=Message.of("note.imagenet"))
     samples = samples_of(read, usual)
     return TrainingData(model=model, seq_len=1, tokens=samples, batch=_batch(read))
 

@@ -65,8 +65,8 @@ MOST_OF_SEQUENCE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """The data that a run trains on."""
+class SequenceData:
+    """The tokens that a language model trains on, and the lengths of the examples that they come in."""
 
     tokens: float
     """Tokens of all passes, without padding."""
@@ -75,7 +75,7 @@ class Data:
     lengths_assumed: bool
 
 
-def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> Data:
+def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> SequenceData:
     """Return the tokens of the run: given, from examples and passes over them, or the default of the method.
 
     Raises:
@@ -97,31 +97,34 @@ def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> 
         read.note(TOKENS, tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
     if tokens is not None:
         lengths = None if read.text(LENGTHS) is None else _lengths(read, seq_len)[0]
-        return Data(tokens=tokens, lengths=None if packed else lengths, lengths_assumed=False)
+        return SequenceData(tokens=tokens, lengths=None if packed else lengths, lengths_assumed=False)
     if counted is EPOCHS and not method.fine_tunes:
         raise UsageError(f"{EPOCHS.flag} was given without {EXAMPLES.flag}", hint=f"add `{EXAMPLES.flag} 100k`")
-    usual = Usual(examples=DEFAULT_EXAMPLES, epochs=1.0, note=Message.of("note.usual_examples"))
+    usual = UsualDataSet(examples=DEFAULT_EXAMPLES, epochs=1.0, note=Message.of("note.usual_examples"))
     sequences = samples_of(read, usual) * method.sequences_per_example
     if not method.fine_tunes and read.text(LENGTHS) is None:
         read.note(TOKENS, sequences * seq_len, "derived", Message.of("note.tokens_of_samples", seq_len=seq_len))
-        return Data(tokens=sequences * seq_len, lengths=None, lengths_assumed=False)
+        return SequenceData(tokens=sequences * seq_len, lengths=None, lengths_assumed=False)
     lengths, assumed = _lengths(read, seq_len)
     note = Message.of("note.tokens_of_examples", examples=sequences, mean=lengths.mean_tokens)
     read.note(TOKENS, sequences * lengths.mean_tokens, "derived", note)
-    return Data(tokens=sequences * lengths.mean_tokens, lengths=None if packed else lengths, lengths_assumed=assumed)
+    return SequenceData(
+        tokens=sequences * lengths.mean_tokens, lengths=None if packed else lengths, lengths_assumed=assumed
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usual:
+class UsualDataSet:
     """The data set that is assumed where the user names none."""
 
     examples: float
+    """Examples in the data set."""
     epochs: float
     """Passes over the data set."""
     note: Message
 
 
-def samples_of(read: Reader, usual: Usual) -> float:
+def samples_of(read: Reader, usual: UsualDataSet) -> float:
     """Return the samples of the run: given, or those of the data set times the passes over it.
 
     Raises:

@@ -49,19 +49,6 @@ class LogLine:
     """Whether the line is complete; False for a last line without a line break."""
 
 
-def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
-    """Yield the lines of a log as they are read.
-
-    Args:
-        file: file at its beginning; a gzip archive is unpacked.
-        name: name of the file, for errors.
-
-    Raises:
-        InputFileError: it is not text, or a damaged archive.
-    """
-    return lines_of(log_texts(file, name))
-
-
 def log_texts(file: BinaryIO, name: str) -> Iterator[str]:
     """Yield the text of a log in pieces that may end within a line; the first holds the whole first line if it is JSON.
 

@@ -54,7 +54,7 @@ def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse
     """
     work, model = work_of(recipe, at, rates), recipe.model
     times = {"layer": model.layers - model.moe_layers, "moe_layer": model.moe_layers, "head": 1}
-    used = [_use(where, op, work, recipe, rates) for where, op in _matmuls(recipe, work)]
+    used = [_use(where, op, recipe, rates) for where, op in _matmuls(recipe, work)]
     total_s = sum(times[use.where] * use.step_s for use in used)
     return tuple(replace(use, share_ratio=round(times[use.where] * use.step_s / total_s, 11)) for use in used)
 
@@ -66,7 +66,7 @@ def _matmuls(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
     yield "head", work.head
 
 
-def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> ProductUse:
+def _use(where: str, op: MatMul, recipe: Recipe, rates: Rates) -> ProductUse:
     shares = head_shares(recipe) if where == "head" else layer_shares(recipe)
     times = product_times((op,), recipe, rates, shares)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")

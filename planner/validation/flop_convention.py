@@ -1,8 +1,8 @@
 """A source's FLOP convention: with or without recomputation, causal or full attention, with or without output layer.
 
 The same run differs by 12 to 60 % between conventions, so a published TFLOP/s or MFU is predicted in its source's own
-convention. The column `flops_convention` holds the source's own words, of which only those of `words.WORDS` are
-recognised.
+convention. The column `flops_convention` holds the source's own words, of which only those of
+`text_patterns.PATTERNS` are recognised.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from planner.parallelism.layout import full_share
 from planner.performance.evaluation import flop_of
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.training.recipe import Recipe
-from planner.validation.words import BF16_PEAK, HALVED, NOT_HALVED, PARAMETERS_ONLY, RECOMPUTE_COUNTED
+from planner.validation.text_patterns import BF16_PEAK, HALVED, NOT_HALVED, PARAMETERS_ONLY, RECOMPUTE_COUNTED
 
 
 def counts_recompute(convention: str) -> bool:

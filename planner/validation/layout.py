@@ -12,7 +12,7 @@ from planner.parallelism.layout import Layout, Layouts
 from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
 from planner.training.recipe import ACT_CKPT, Recipe
 from planner.validation.columns import Sharding, parse_sharding
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
 

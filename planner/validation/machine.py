@@ -10,10 +10,10 @@ from planner.hardware.typed_network import network_of_words
 from planner.rates.clock import least_limit_w
 from planner.rates.parameters import Parameters
 from planner.units import GIGA
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
-from planner.validation.words import limit_unsaid
+from planner.validation.text_patterns import limit_unsaid
 
 POWER_LIMITED_RATIO = 0.75
 """Power limit over the datasheet's, where a source states a limit without its value: assumed."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from planner.models.catalogue import model_named
 from planner.models.images.catalogue import image_model_named
 from planner.models.shape import ModelShape
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.runs import PublishedRun
 
 DEFAULT_VOCAB = 50257

@@ -27,7 +27,7 @@ from planner.training.optimizers import find_optimizer
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import LORA_RANK, LOSSES, TRAINED_LAYERS, Recipe
 from planner.validation.columns import YES, parse_ckpt, parse_sharding
-from planner.validation.filled import Default, Filled
+from planner.validation.defaults import Default, Filled
 from planner.validation.layout import (
     PartialLayout,
     data_parallel,
@@ -49,7 +49,7 @@ from planner.validation.software import (
     policy_of,
     stack_of,
 )
-from planner.validation.words import NOT_A_GPU, software_year
+from planner.validation.text_patterns import NOT_A_GPU, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 """Metrics of a whole run, which need its number of tokens."""

@@ -15,7 +15,7 @@ from planner.training.policies import load_policies, why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.training.recipe import LOSSES, trained_mtp_layers
 from planner.validation.columns import ATTENTION, YES
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun
 

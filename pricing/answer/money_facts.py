@@ -17,7 +17,7 @@ from pricing.answer.elsewhere import Elsewhere, elsewhere
 from pricing.answer.priced import LIVE, Priced
 from pricing.book.reading import load_book
 from pricing.files.exchange_rates import load_rates
-from pricing.gpu_price.ask import parse_commitment
+from pricing.gpu_price.query import parse_commitment
 from pricing.place.electricity import DEFAULT_ZONE
 from pricing.place.places import zone_named
 from pricing.place.site import grid_number
@@ -38,7 +38,7 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
         priced: the prices with which they were made.
         points: measurements from the records that the user named; they show the effect of power limits.
     """
-    asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
+    asked = [plan for plan in answer.plans if plan.precision == question.policy.precision and plan.fits]
     plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine without a power sensor
     money, planned_zone = question.money, place_here(question.money, priced.region)
     return MoneyFacts(

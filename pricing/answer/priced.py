@@ -18,9 +18,9 @@ from planner.lazy import dataclass
 from planner.question.question import MoneyInputs
 from planner.records.home import user_path
 from pricing.base.fact import Fact
-from pricing.gpu_price.ask import check_place
 from pricing.gpu_price.like import priced_or_like
 from pricing.gpu_price.price import quote_gpu
+from pricing.gpu_price.query import check_place
 from pricing.place.carbon import embodied_of
 from pricing.place.places import provider_of, same_place
 from pricing.place.site import site_facts

@@ -13,7 +13,7 @@ from pricing.book.current import Vote, counting_rows, is_historic, quantile, vot
 from pricing.book.reading import load_book
 from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate
-from pricing.gpu_price.ask import PriceQuery
+from pricing.gpu_price.query import PriceQuery
 
 LOW, HIGH = Decimal("0.05"), Decimal("0.95")
 FEW_PROVIDERS = 5

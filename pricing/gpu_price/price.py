@@ -14,9 +14,9 @@ from pricing.book.current import implausible, is_historic, votes
 from pricing.book.reading import load_book
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
-from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
 from pricing.gpu_price.like import nearest_priced
 from pricing.gpu_price.market import market_price, provider_price
+from pricing.gpu_price.query import PriceQuery, check_names, parse_commitment, selected_rows
 from pricing.gpu_price.reserved import less_discount
 from pricing.place.places import place_named
 

@@ -14,7 +14,7 @@ from planner.rows import Row, read_rows
 from pricing.base.folder import DATA
 from pricing.book.current import quantile
 from pricing.book.rows import COMMITMENTS
-from pricing.gpu_price.ask import PriceQuery
+from pricing.gpu_price.query import PriceQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

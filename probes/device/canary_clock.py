@@ -32,23 +32,24 @@ QUIET_QUANTILE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What the canary shows about the batch beside it."""
+class CanaryReading:
+    """What the canary, run before and after a batch, shows about the machine during it."""
 
     ratio: float
     """The canary's time over its usual time."""
     disturbed: bool
+    """Whether other processes slowed the machine down too much for the batch to count."""
 
 
-def divided(batch: Batch, beside: Beside) -> Batch:
+def at_usual_speed(batch: Batch, reading: CanaryReading) -> Batch:
     """Return a batch as the machine would have run it at its usual speed."""
     return replace(
         batch,
-        samples_s=tuple(sample / beside.ratio for sample in batch.samples_s),
-        own_s=tuple(sample / beside.ratio for sample in batch.own_s),
-        phases_s={name: tuple(value / beside.ratio for value in values) for name, values in batch.phases_s.items()},
-        canary_ratio=beside.ratio,
-        disturbed=batch.disturbed or beside.disturbed,
+        samples_s=tuple(sample / reading.ratio for sample in batch.samples_s),
+        own_s=tuple(sample / reading.ratio for sample in batch.own_s),
+        phases_s={name: tuple(value / reading.ratio for value in values) for name, values in batch.phases_s.items()},
+        canary_ratio=reading.ratio,
+        disturbed=batch.disturbed or reading.disturbed,
     )
 
 
@@ -103,12 +104,12 @@ class CanaryClock:
         batch = self._clock.batch(trial, samples=samples, iterations=iterations)
         after_s = self._last_s = self.burst_s()
         self._last_at = time.monotonic()
-        beside = self.beside(before_s, after_s)
-        return replace(divided(batch, beside), wall_s=time.perf_counter() - began)
+        reading = self.reading(before_s, after_s)
+        return replace(at_usual_speed(batch, reading), wall_s=time.perf_counter() - began)
 
-    def beside(self, before_s: float, after_s: float) -> Beside:
+    def reading(self, before_s: float, after_s: float) -> CanaryReading:
         """Return what the bursts before and after a batch show about it."""
-        return Beside(
+        return CanaryReading(
             ratio=0.5 * (before_s + after_s) / self.usual_s,
             disturbed=max(before_s, after_s) > QUIET_RATIO * self.quiet_s,
         )

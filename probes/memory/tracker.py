@@ -108,7 +108,7 @@ def track(make: Callable[[], Any], device: Device) -> Tracked:
 
 def count_params(case: ModelCase) -> int:
     """Return the number of parameters of a model, counted on fake tensors of the CPU."""
-    from probes.models.whole import build_model
+    from probes.models.transformers_models import build_model
 
     with FakeTensorMode(allow_non_fake_inputs=True):
         return params_of(build_model(case, 0, torch.device("cpu")))

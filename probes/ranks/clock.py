@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from probes.device.canary_clock import Beside, CanaryClock, divided
+from probes.device.canary_clock import CanaryClock, CanaryReading, at_usual_speed
 from probes.device.clock import Batch, Clock, Runs
 from probes.ranks.team import Team
 
@@ -40,10 +40,10 @@ class TeamClock:
         before_s = self._canary.burst_s() if self._canary else 0.0
         self._team.line_up()
         batch = self._clock.batch(trial, samples=samples, iterations=iterations)
-        beside = self._canary.beside(before_s, self._canary.burst_s()) if self._canary else None
+        reading = self._canary.reading(before_s, self._canary.burst_s()) if self._canary else None
         wall_s = time.perf_counter() - began
         phases = [value for values in batch.phases_s.values() for value in values]
-        judged = [float(beside.disturbed), beside.ratio] if beside else [float(batch.disturbed), 1.0]
+        judged = [float(reading.disturbed), reading.ratio] if reading else [float(batch.disturbed), 1.0]
         wall_s, disturbed, ratio, *slowest = self._team.maxima([wall_s, *judged, *batch.samples_s, *phases])
         slowest_phases = iter(slowest[len(batch.samples_s) :])
         together = replace(
@@ -54,4 +54,6 @@ class TeamClock:
             phases_s={name: tuple(next(slowest_phases) for _ in values) for name, values in batch.phases_s.items()},
             own_s=batch.samples_s,
         )
-        return together if beside is None else divided(together, Beside(ratio=ratio, disturbed=bool(disturbed)))
+        if reading is None:
+            return together
+        return at_usual_speed(together, CanaryReading(ratio=ratio, disturbed=bool(disturbed)))

@@ -18,7 +18,7 @@ from probes.energy.monitor import DeviceMonitor, monitored_clock
 from probes.memory.peaks import Baseline, baseline, is_out_of_memory, of_process, peak_of, release, return_cached
 from probes.record.figures import Figures
 from probes.session.bench import Bench, PointResult
-from probes.session.joined import first_failure, joined
+from probes.session.combined import combined, first_failure
 from probes.session.readout import Built, finish, rested
 from probes.timing.graphs import captured_if_short
 from probes.timing.protocol import Subject, Timing, measure
@@ -153,7 +153,7 @@ def _keep(built: Built, run: Callable[[], PointResult], bench: Bench, results: _
     finished: list[PointResult] = []
     failed = _guarded(built.point, lambda: finished.append(run()), bench)
     result = failed or finished[0]
-    results[built.point.probe_id] = replace(result, figures=joined(result.figures, bench.team))
+    results[built.point.probe_id] = replace(result, figures=combined(result.figures, bench.team))
 
 
 def _guarded(point: Point, run: Callable[[], object], bench: Bench) -> PointResult | None:

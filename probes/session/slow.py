@@ -30,5 +30,5 @@ def too_slow(plan: ProbePlan, clock: Clock, among: Iterable[PrecisionRecipe]) ->
 def _seconds(plan: ProbePlan, clock: Clock, recipe: PrecisionRecipe) -> float:
     """Return the least time of a few runs of a layer, forward and backward."""
     device: Device = plan.device
-    point = replace(block_point(plan, CASE, recipe), memory=False)
+    point = replace(block_point(CASE, recipe), memory=False)
     return min(clock.batch(trial_of(point, device), samples=SAMPLES, iterations=1).samples_s)

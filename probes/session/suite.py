@@ -14,7 +14,7 @@ from probes import precisions, workloads
 from probes.device.clock import Clock
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
-from probes.memory.side import open_tracker
+from probes.memory.side_process import open_tracker
 from probes.precisions.interface import PrecisionRecipe
 from probes.ranks.team import ALONE, Team
 from probes.record.figures import Figures
@@ -25,9 +25,9 @@ from probes.record.shared import SharedLedger
 from probes.sensors import OpenedSensor, open_sensor
 from probes.sensors.interface import Trace
 from probes.session.bench import Bench, PointResult
+from probes.session.combined import combined
 from probes.session.group import run_group
 from probes.session.heat import reheated, soaked_c
-from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
 from probes.session.outcome import Outcome
 from probes.session.rules import rules_for
@@ -304,7 +304,7 @@ class Session:
             return self.write(point, Figures(status="error", reason=DIED))
         self.ledger.under_way.begin([point.probe_id])
         try:
-            figures = joined(support_figures(recipe, self.device), self.team)
+            figures = combined(support_figures(recipe, self.device), self.team)
         except DeviceLost as error:
             self._lost(point, error)
             raise

@@ -12,7 +12,7 @@ from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
 from probes.device.faults import cleaned, is_lost
 from probes.memory.peaks import release
-from probes.memory.side import TrackedCase
+from probes.memory.side_process import TrackedCase
 from probes.memory.tracker import Tracked, count_params
 from probes.session.group import failure_of
 from probes.session.listener import Progress

@@ -63,7 +63,7 @@ class Block:
         for case, recipes in (_gpu_cases if plan.on_gpu else _cpu_cases)(plan):
             with_energy = metered(recipes, plan.suite)
             points = [
-                block_point(plan, replace(case, energy=case.energy and recipe.id in with_energy), recipe)
+                block_point(replace(case, energy=case.energy and recipe.id in with_energy), recipe)
                 for recipe in recipes
             ]
             if points:
@@ -147,7 +147,7 @@ def _cpu_cases(plan: ProbePlan) -> Cases:
     return cases
 
 
-def block_point(plan: ProbePlan, case: BlockCase, recipe: PrecisionRecipe) -> Point:
+def block_point(case: BlockCase, recipe: PrecisionRecipe) -> Point:
     """Return the point of a case in one precision."""
     shape = case.shape
     low = recipe.precision in ("fp8", "mxfp8")

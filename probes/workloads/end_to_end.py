@@ -141,7 +141,7 @@ class _ModelTrial:
     steps = 1
 
     def __init__(self, case: ModelCase, recipe: PrecisionRecipe, seed: int, device: Device) -> None:
-        from probes.models.whole import build_model, make_batch
+        from probes.models.transformers_models import build_model, make_batch
         from probes.precisions.training import Training, fused_adamw
 
         self.case = case

@@ -59,7 +59,7 @@ class Gemm:
         for mnk, roles in self._shapes(plan):
             for role in roles:
                 points = [
-                    _point(plan, recipe, role, mnk) for recipe in plan.kernel_recipes if _worth(recipe, role, mnk, plan)
+                    _point(recipe, role, mnk) for recipe in plan.kernel_recipes if _worth(recipe, role, mnk, plan)
                 ]
                 if points:
                     name = f"matrix product {mnk[0]}×{mnk[1]}×{mnk[2]} {role}"
@@ -127,7 +127,7 @@ def _new_on_gpu(recipe: PrecisionRecipe, role: str, mnk: MNK) -> bool:
     return recipe.id in ("bf16-autocast", "fp8", "mxfp8") or role == "forward"
 
 
-def _point(plan: ProbePlan, recipe: PrecisionRecipe, role: str, mnk: MNK) -> Point:
+def _point(recipe: PrecisionRecipe, role: str, mnk: MNK) -> Point:
     M, N, K = mnk
     size = 1 if recipe.precision in ("fp8", "mxfp8") else 4 if recipe.operand == "float32" else 2
     out = 2 if size < 4 else 4

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports.formats import csv
 from reports.view import View
-from reports.view.held import is_shortened, most_that_fits
+from reports.view.page_data import is_shortened, most_that_fits
 from reports.view.shorter import shorter
 
 if TYPE_CHECKING:

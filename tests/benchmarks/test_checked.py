@@ -62,7 +62,7 @@ def test_a_question_gives_the_model_the_machines_the_tokens_and_nothing_of_the_s
 
     assert set(typed) <= {"model", "gpu", "gpus", "tokens", "precision"}
     assert question.clusters[0].gpu == find_gpu(fact["gpu"])
-    assert question.asked.precision == fact["precision"]
+    assert question.policy.precision == fact["precision"]
     if fact["metric"] in TOTALS:
         assert question.tokens == pytest.approx(float(fact["tokens_total"]), rel=1e-4)
 

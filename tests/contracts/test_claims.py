@@ -21,7 +21,7 @@ from planner.claims.ledger import DECIDERS, verdict_on
 from planner.claims.shipped import FILE, load_verdicts, table_of
 from planner.claims.standing import band, standing
 from planner.claims.verdict import judge
-from reports.text.judged import ends, stands_words
+from reports.text.claims import ends, stands_words
 from reports.text.messages import word
 from tools.claims import page
 

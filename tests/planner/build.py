@@ -18,6 +18,7 @@ from planner.models.catalogue import find_model
 from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
+from planner.planning.case import RatesAndPrices
 from planner.question.asked import Ask
 from planner.question.question import Question
 from planner.question.resolve import resolve
@@ -151,6 +152,12 @@ def make_question(**asked: str) -> Question:
 def prices(asked: Question) -> dict[str, GpuPrice]:
     """The same price for every GPU of a question."""
     return {machine.gpu.id: price(machine.gpu.id) for machine in asked.clusters}
+
+
+def rates_and_prices(asked: Question, **changes: object) -> RatesAndPrices:
+    """Those prices at that site, and no rates of the user's own."""
+    values: dict[str, object] = {"prices": prices(asked), "site": site()}
+    return RatesAndPrices(**(values | changes))  # type: ignore[arg-type]
 
 
 GPUS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb", "l40s", "mi300x-192gb")

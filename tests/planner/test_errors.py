@@ -19,7 +19,7 @@ from planner.errors import (
     UnstableError,
     UsageError,
 )
-from planner.planning.asked import UnpricedError
+from planner.planning.requested import UnpricedError
 from planner.rows import CellError
 from probes.process.client import ReportedError
 

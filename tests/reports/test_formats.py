@@ -32,7 +32,7 @@ from reports.page.build import checked
 from reports.text.clean import clean_tree
 from reports.text.language import words_for
 from reports.text.width import columns_of, wrapped
-from reports.view.held import packed
+from reports.view.page_data import packed
 from tests.reports import sample
 from tests.reports.conftest import HERE, QUESTIONS
 from tests.reports.extras import EXTRAS

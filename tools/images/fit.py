@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -88,10 +88,10 @@ def family_of(architecture: str) -> str:
 def timed_steps() -> tuple[TimedStep, ...]:
     """Return the timed steps of all models whose operations are known."""
     models = load_image_models()
-    return tuple(_timed(row, models) for row in read_rows(STEPS) if row.text("architecture") in models)
+    return tuple(_timed(row) for row in read_rows(STEPS) if row.text("architecture") in models)
 
 
-def _timed(row: Row, models: Mapping[str, object]) -> TimedStep:
+def _timed(row: Row) -> TimedStep:
     architecture, batch = row.text("architecture"), row.integer("batch", low=1)
     network = network_of(load_image_models()[architecture]).at_size(row.integer("image_size", low=8))
     return TimedStep(

@@ -22,9 +22,9 @@ from planner.comparison.conventions import Reading, Utilisation
 from planner.comparison.document import COMPARE_SCHEMA
 from planner.comparison.forecast import Forecast
 from planner.comparison.gap import Gap as LogGap
-from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Pace
 from planner.comparison.printed_rate import PrintedRate
+from planner.comparison.time_use import TimeUse
 from planner.evidence import Estimate
 from planner.fleet.outliers import KeepingCost, Member, Why
 from planner.models.shape import ModelShape

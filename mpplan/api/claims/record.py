@@ -104,19 +104,10 @@ def named_training(name: str) -> Trained:
         UsageError: the file cannot be read.
         InputFileError: it is not such a document, or it holds no training.
     """
-    from mpplan.ui.schema import check_schema
-    from planner.answer.document import read_document
+    from mpplan.ui.documents import read_numerics
     from planner.claims.evidence.trained import trained_of
-    from planner.records.home import user_path
-    from planner.safety.document import NUMERICS_SCHEMA
 
-    path = user_path(name)
-    try:
-        document = read_document(path, NUMERICS_SCHEMA)
-        check_schema(document, NUMERICS_SCHEMA, str(path))
-    except InputFileError as error:
-        error.hint = "`mpplan numerics --json` writes it; give a record with --records"
-        raise
+    path, document = read_numerics(name)
     trained = trained_of(document, path.name)
     if not (trained.flushing or trained.scaling or trained.pairs):
         raise InputFileError(

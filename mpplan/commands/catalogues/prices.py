@@ -22,7 +22,7 @@ from pricing.base.listing import listed
 from pricing.book.current import counting_rows
 from pricing.book.reading import load_book, user_book_path
 from pricing.book.rows import COLUMNS, PriceRow, price_row
-from pricing.gpu_price.ask import parse_commitment
+from pricing.gpu_price.query import parse_commitment
 
 prices_app = typer.Typer(help="List the prices in the price book with their dates and sources.")
 

@@ -84,7 +84,7 @@ def _refuse_settings(given: Mapping[str, str]) -> None:
 
 
 def _write(recipe: str, values: Mapping[str, Any], given: Mapping[str, str], *, typed: list[str]) -> None:
-    from probes.launchers.asked import make_job  # this import loads all workloads, which only a recipe needs
+    from probes.launchers.job import make_job  # this import loads all workloads, which only a recipe needs
 
     launcher = launcher_by_name(recipe)
     for name in typed:

@@ -128,7 +128,7 @@ def _measured(chosen: list[str], records: str | None, device: str, budget: str |
 
 def _listed(judged: list[Judged]) -> str:
     """List every claim with its verdict and the reason."""
-    from reports.text.judged import counts, verdict_words
+    from reports.text.claims import counts, verdict_words
     from reports.text.messages import word
 
     blocks = []
@@ -142,7 +142,7 @@ def _listed(judged: list[Judged]) -> str:
 
 def _none(judged: list[Judged]) -> str:
     """Say that no named claim has the requested verdict, and which verdicts they have."""
-    from reports.text.judged import verdict_words
+    from reports.text.claims import verdict_words
 
     verdicts = "; ".join(f"{entry.claim.id}: {verdict_words(entry.verdict)}" for entry in judged)
     return wrapped(f"No claim matches. {verdicts}.") + "\n"
@@ -150,7 +150,7 @@ def _none(judged: list[Judged]) -> str:
 
 def _one(entry: Judged) -> str:
     """Describe one claim with all evidence for its verdict."""
-    from reports.text.judged import source_of, verdict_words
+    from reports.text.claims import source_of, verdict_words
     from reports.text.messages import word
 
     claim = entry.claim
@@ -173,7 +173,7 @@ def _one(entry: Judged) -> str:
 
 def _row(entry: Judged, case: Case) -> tuple[str, ...]:
     """Return the cells of a row, most decisive first, because a terminal cuts the end of a line."""
-    from reports.text.judged import ends, stands_words
+    from reports.text.claims import ends, stands_words
 
     figures = tuple(end or "-" for end in ends(entry.claim, case))
     number = "-" if case.mid is None else str(case.count)

@@ -156,7 +156,7 @@ def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool, *, own: bool
 
     These rows are scored like any other.
     """
-    from planner.validation.possible import why_impossible, why_no_such_batch, why_uneven_batch
+    from planner.validation.physical_limits import why_impossible, why_no_such_batch, why_uneven_batch
     from reports.text.messages import word
 
     checks = (why_no_such_batch, why_uneven_batch) if own else ()

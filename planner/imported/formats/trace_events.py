@@ -21,8 +21,6 @@ from planner.lazy import dataclass
 from planner.runlog.amounts import as_number
 from planner.units import MICRO
 
-Floats = npt.NDArray[np.float64]
-
 LAUNCHES = ("cuda_runtime", "cuda_driver")
 MOST_EVENTS = 5_000_000
 HINT = "profile some steps with `profile(activities=[CPU, CUDA], record_shapes=True)` and `export_chrome_trace`"

@@ -61,7 +61,7 @@ def warnings_of(
         caps: the effect of a power cap, by GPU.
         cases: the cases that the plans were evaluated with.
     """
-    asked = [plan for plan in plans if plan.precision == question.asked.precision]
+    asked = [plan for plan in plans if plan.precision == question.policy.precision]
     able = {plan.gpu for plan in asked}
     ledgers = {case.cluster.gpu.id: case.ledger for case in cases}
     warnings = [*collect_warnings(question, prices, ledgers, asked)]
@@ -75,7 +75,7 @@ def warnings_of(
     warnings += _limits_as_sold(question)
     warnings += _unusual_checkpointing(question)
     warnings += [
-        cap_warning(cap, tuple(plans), question.asked.precision) for cap in caps if cap.binding and cap.gpu in able
+        cap_warning(cap, tuple(plans), question.policy.precision) for cap in caps if cap.binding and cap.gpu in able
     ]
     case_of = {(case.cluster.gpu.id, case.policy.id): case for case in cases}
     fitting = [(plan, case_of[plan.gpu, plan.policy]) for plan in asked if plan.fits]

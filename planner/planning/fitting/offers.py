@@ -21,7 +21,6 @@ from planner.planning.fitting.ways import Way, has_large_logits, leaner
 from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
 from planner.question.question import Question
 from planner.training.method import find_method
-from planner.training.support import why_unable
 from planner.units import GIB
 
 
@@ -58,9 +57,9 @@ class _Search:
     def _fitting_way(self, change: _Change) -> Message | None:
         """Return a change with its needs and risk; None where it does not fit, or its risk is not worth a try."""
         changed, cluster = self._as_planned(change.apply), self.case.cluster
-        if why_unable(changed.model, changed.asked, cluster.gpu, changed.method) is not None:
+        if changed.why_unable(changed.policy, cluster.gpu) is not None:
             return None
-        changed_case = self.case.trained_as(changed.recipe(changed.asked, cluster))
+        changed_case = self.case.trained_as(changed.recipe(changed.policy, cluster))
         try:
             layouts = enumerate_layouts(changed_case.recipe, cluster, changed.fixed, gpus=self.gpus)
         except UsageError:  # the fixed parts of the layout exclude it

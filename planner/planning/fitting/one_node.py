@@ -18,7 +18,6 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.training.recipe import Recipe
-from planner.training.support import why_unable
 
 MOST_LEAN = 3
 """Number of layouts whose risk is drawn: those that need the least memory at mid."""
@@ -53,10 +52,10 @@ def held_by_a_node(
         measured: terms from records of this GPU in the requested precision.
         parameters: those of a calibration; None: the shipped ones.
     """
-    if why_unable(question.model, question.asked, cluster.gpu, question.method) is not None:
+    if question.why_unable(question.policy, cluster.gpu) is not None:
         return True
     cluster = replace(cluster, gpus_per_node=cards_of_one_machine(cluster.gpu, None) or cluster.gpus_per_node)
-    recipe = _evenly(question.recipe(question.asked, cluster), cluster.gpus_per_node)
+    recipe = _evenly(question.recipe(question.policy, cluster), cluster.gpus_per_node)
     fixed = replace(question.fixed, micro_batch=None, zero=None, act_ckpt=None, dp=None)
     layouts = enumerate_layouts(recipe, cluster, fixed, gpus=np.array([cluster.gpus_per_node], dtype=np.int64))
     if not len(layouts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +13,12 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout
 from planner.performance.memory import memory_range_gib
-from planner.planning.case import Case
+from planner.planning.case import Case, RatesAndPrices
 from planner.planning.choice import best_on
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.planning.risk import risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
-from planner.training.support import why_unable
 from planner.units import GIB, HOUR_S, MEGA
 
 FIT_DRAWS = 301
@@ -60,26 +59,28 @@ class FitRow:
 
 
 def fit_rows(
-    question: Question, case_of: Callable[[Question], Case], gpus: int, seq_lens: Iterable[int], methods: frozenset[str]
+    question: Question, rates_and_prices: RatesAndPrices, gpus: int, seq_lens: Iterable[int], methods: frozenset[str]
 ) -> Iterator[FitRow]:
     """Yield every way to train that the GPU can run, for every sequence length and checkpointing mode.
 
     Args:
-        question: the model, the stack and all else that the ways have in common.
-        case_of: builds the case of a question on one kind of GPU, with its rates and prices.
+        question: the model, the stack, the one kind of GPU and all else that the ways have in common.
+        rates_and_prices: of that GPU.
         gpus: number of GPUs of the one run.
         seq_lens: sequence lengths in tokens; all sequences are full.
         methods: ids of the methods to include.
     """
     draws = Draws(count=FIT_DRAWS, seed=question.seed)
+    (cluster,) = question.clusters
     for variant in variants_of(question):
         asked = asked_as(question, variant)
         if variant.method not in methods:
             continue
-        if why_unable(asked.model, asked.asked, asked.clusters[0].gpu, asked.method) is not None:
+        if asked.why_unable(asked.policy, cluster.gpu) is not None:
             continue
         for seq_len in seq_lens:
-            case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))
+            of_length = replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False)
+            case = rates_and_prices.case(of_length, cluster)
             for act_ckpt in (question.fixed.act_ckpt,) if question.fixed.act_ckpt else CHECKPOINTING:
                 fixed = replace(asked.fixed, act_ckpt=act_ckpt)
                 row = _row(case, fixed, gpus, draws, variant, changes(question, variant))

@@ -58,7 +58,7 @@ def variants_of(question: Question) -> tuple[Variant, ...]:
     Adapters beside experts are large. For a model without experts they are small, so leaving some out or moving their
     states to the host saves almost nothing; frozen weights move there with their shards, but one GPU has no shards.
     """
-    precision = question.asked.precision
+    precision = question.policy.precision
     variants = [
         variant for variant in VARIANTS if variant.policy is None or find_policy(variant.policy).precision == precision
     ]
@@ -77,7 +77,7 @@ def variants_of(question: Question) -> tuple[Variant, ...]:
 
 def asked_as(question: Question, variant: Variant) -> Question:
     """Return the question with a way to train put in its place."""
-    policy = question.asked if variant.policy is None else find_policy(variant.policy)
+    policy = question.policy if variant.policy is None else find_policy(variant.policy)
     method = find_method(variant.method)
     tuning = replace(
         question.tuning,
@@ -98,7 +98,7 @@ def asked_as(question: Question, variant: Variant) -> Question:
         batch_band=band,
         keeps_batch=question.keeps_batch and not tuning.in_backward,
         method=variant.method,
-        asked=policy,
+        policy=policy,
         policies=_with(question.policies, policy),
         optimizer=question.optimizer if variant.optimizer is None else find_optimizer(variant.optimizer),
         offload=question.offload if variant.offload is None else variant.offload,
@@ -126,7 +126,7 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
     other = asked_as(question, variant)
     values = [
         ("method", question.method, other.method),
-        ("policy", question.asked.id, other.asked.id),
+        ("policy", question.policy.id, other.policy.id),
         ("optimizer", question.optimizer.id, other.optimizer.id),
         ("offload", question.offload, other.offload),
         ("loss", given_loss(question), variant.loss or given_loss(question)),

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from planner.costs.facility_power import LimitPoint, LimitSearch
-from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import NoPlanError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import enumerate_layouts
-from planner.planning.asked import UnpricedError, asked_plan
-from planner.planning.case import Case, Measured, make_case
+from planner.planning.case import Case, RatesAndPrices
 from planner.planning.choice import Choice, best_given, choose_each
 from planner.planning.counting.open_count import counted
 from planner.planning.ranges import DRAWS
+from planner.planning.requested import UnpricedError, asked_plan
 from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question
-from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Value
-from planner.training.support import why_unable
 
 STEP_W = 25.0
 """Watts between two limits that are compared."""
@@ -39,26 +35,7 @@ MOST_COUNTS = 8
 """Number of GPU counts above the plan's that are considered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Market:
-    """Prices and rates that plans are made with."""
-
-    prices: Mapping[str, GpuPrice]
-    site: SiteFacts
-    measured: Measured
-    ledgers: Mapping[str, Ledger]
-    parameters: Parameters | None
-
-    def case(self, question: Question, cluster: Cluster) -> Case:
-        """Return the case of the requested precision on one kind of GPU."""
-        gpu, policy = cluster.gpu.id, question.asked
-        return make_case(
-            question, policy, cluster, self.prices[gpu], self.site, self.measured.get(gpu, {}).get(policy.id),
-            self.ledgers.get(gpu, NO_LEDGER), parameters=self.parameters,
-        )  # fmt: skip
-
-
-def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[LimitSearch, ...]]:
+def settle_limits(question: Question, rates_and_prices: RatesAndPrices) -> tuple[Question, tuple[LimitSearch, ...]]:
     """Return the question with each GPU at its cheapest power limit, and the searches; unchanged if none was requested.
 
     Where no price is known, the limit of least energy is taken. A GPU that lacks the requested precision, or one of
@@ -74,8 +51,8 @@ def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[L
     for cluster in question.clusters:
         search = None
         try:
-            if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
-                search = _search(question, cluster, market)
+            if question.why_unable(question.policy, cluster.gpu) is None:
+                search = _search(question, cluster, rates_and_prices)
         except (NoPlanError, UnpricedError):
             if len(question.clusters) == 1:
                 raise
@@ -95,20 +72,20 @@ def limits_of(cluster: Cluster) -> list[float]:
     return [max(sold_w - number * step_w, least_w) for number in range(steps + 1)]
 
 
-def _search(question: Question, cluster: Cluster, market: Market) -> LimitSearch:
+def _search(question: Question, cluster: Cluster, rates_and_prices: RatesAndPrices) -> LimitSearch:
     """Compare the limits on the layouts that are fastest as sold, then plan anew at the limits that win."""
-    candidates = _candidates(question, market.case(question, cluster))
+    candidates = _candidates(question, rates_and_prices.case(question, cluster))
     limits_w = limits_of(cluster)
-    cases = (market.case(question, replace(cluster, power_limit_w=limit_w)) for limit_w in limits_w)
+    cases = (rates_and_prices.case(question, replace(cluster, power_limit_w=limit_w)) for limit_w in limits_w)
     figures = np.array([candidates.least(question, case) for case in cases])
     winners_w = {limits_w[int(np.argmin(column))] for column in figures.T} - {limits_w[0]}
-    points = [_point(question, cluster, market, limits_w[0])]
+    points = [_point(question, cluster, rates_and_prices, limits_w[0])]
     for limit_w in sorted(winners_w, reverse=True):
         with suppress(NoPlanError):  # the draws may miss a target that the mid meets
-            points.append(_point(question, cluster, market, limit_w))
+            points.append(_point(question, cluster, rates_and_prices, limit_w))
     priced = [point for point in points if point.cost_usd is not None]
     return LimitSearch(
-        gpu=cluster.gpu.id, precision=question.asked.precision, least_w=limits_w[-1], limits=len(limits_w),
+        gpu=cluster.gpu.id, precision=question.policy.precision, least_w=limits_w[-1], limits=len(limits_w),
         sold=points[0], greenest=min(points, key=lambda point: point.energy_mwh),
         cheapest=min(priced, key=lambda point: point.cost_usd or 0.0) if priced else None,
     )  # fmt: skip
@@ -178,9 +155,9 @@ def _on_more(question: Question, case: Case, gpus: int, most_gpus: int) -> list[
     return [choice for choice in choices if choice.best is not None and choice.safe]
 
 
-def _point(question: Question, cluster: Cluster, market: Market, limit_w: float) -> LimitPoint:
+def _point(question: Question, cluster: Cluster, rates_and_prices: RatesAndPrices, limit_w: float) -> LimitPoint:
     """Return the plan at one limit, from a new search."""
-    case = market.case(question, replace(cluster, power_limit_w=limit_w))
+    case = rates_and_prices.case(question, replace(cluster, power_limit_w=limit_w))
     plan = asked_plan(question, case, Draws(count=DRAWS, seed=question.seed)).plan
     assert plan.duration_days is not None
     assert plan.energy_mwh is not None

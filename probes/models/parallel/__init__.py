@@ -5,9 +5,7 @@ Listing the strategies does not import torch; building a step does.
 
 from __future__ import annotations
 
-from planner.measured.network.messages import StepMessage
 from probes.models.parallel.alone import Alone
-from probes.models.parallel.case import ParallelCase
 from probes.models.parallel.cp import ContextParallel
 from probes.models.parallel.ddp import Ddp
 from probes.models.parallel.fsdp2 import Fsdp2
@@ -32,8 +30,3 @@ STRATEGIES: tuple[Strategy, ...] = (
     Ddp(recompute=True, metered=False),
 )
 """All strategies; the first is the baseline of the others."""
-
-
-def messages(case: ParallelCase, strategy: Strategy, world: int) -> tuple[StepMessage, ...]:
-    """Return what a rank sends in a step of a strategy over a number of ranks."""
-    return strategy.messages(case, world)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from reports.charts import Bar, linear_ticks, scale_top
 from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc, Facts, memory_range
 from reports.document.units import column_unit
-from reports.sections.comparison.apart import apart_notes
+from reports.sections.comparison.bf16_fp16 import apart_notes
 from reports.sections.comparison.layout import global_batch, layout_text
 from reports.sections.comparison.risky import marked, risk_notes
 from reports.text.language import Words

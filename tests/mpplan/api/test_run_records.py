@@ -25,7 +25,6 @@ ROW = LAYOUT | {
     "model": "llama-3.1-8b", "precision": "bf16", "gpu": GPU, "zero_or_fsdp_stage": "3",
     "metric": "tokens_per_s_per_gpu",
 }  # fmt: skip
-SLOWER = 0.75
 
 
 def slow_points():

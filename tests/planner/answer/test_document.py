@@ -10,14 +10,14 @@ from planner.answer.document import ESTIMATE_SCHEMA, Document, parse_document, r
 from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
 from planner.errors import InputFileError, Message, UsageError
 from planner.planning.estimate import estimate
-from tests.planner.build import make_question, prices, site
+from tests.planner.build import make_question, rates_and_prices
 
 ASKED = make_question(params="8B", gpus="8", gpu="a100-sxm4-80gb")
 
 
 @pytest.fixture(scope="module")
 def document() -> Document:
-    return to_document(estimate(ASKED, prices(ASKED), site(), version="0.1", command=("estimate",)))
+    return to_document(estimate(ASKED, rates_and_prices(ASKED), version="0.1", command=("estimate",)))
 
 
 def test_it_is_plain_json_and_reads_back_as_it_was(document):
@@ -52,7 +52,7 @@ def test_it_has_the_keys_of_the_design(document):
 
 def test_a_plan_that_does_not_fit_has_null_figures():
     adapters = make_question(params="8B", method="lora", gpus="1", gpu="rtx-4090")
-    answer = to_document(estimate(adapters, prices(adapters), site(), version="0.1"))
+    answer = to_document(estimate(adapters, rates_and_prices(adapters), version="0.1"))
     lacking = [plan for plan in answer["plans"] if not plan["fits"]]
 
     assert {plan["precision"] for plan in lacking} == {"fp32", "tf32"}  # frozen weights of 32 GB

@@ -9,8 +9,8 @@ import pytest
 
 from planner.calibration.design import ENERGY
 from planner.calibration.learn import learn
+from planner.calibration.messages import total_words
 from planner.calibration.own_runs import OwnRow, as_learned, as_learned_if_moved, count_runs, restated
-from planner.calibration.words import total_words
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import Figure, shipped_parameters
 from reports.text.messages import word

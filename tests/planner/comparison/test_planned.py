@@ -20,7 +20,7 @@ from planner.models.catalogue import load_models
 from planner.models.shape import ModelShape
 from planner.performance.evaluation import flop_of
 from planner.planning.estimate import estimate
-from tests.planner.build import make_question, prices, site
+from tests.planner.build import make_question, rates_and_prices
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer
 from tests.planner.planning.test_estimate import briefly
@@ -185,10 +185,10 @@ NOT_OF_A_PLAN = ("batch_band", "critical_batch", "keeps_batch", "lengths_assumed
 )  # fmt: skip
 def test_a_plan_is_read_back_with_the_recipe_that_was_planned(asked):
     question = make_question(**{"precision": "bf16", "gpus": "8"} | asked)
-    answered = estimate(question, prices(question), site(), detailed=False)
-    recipe = planned_of(json.loads(json.dumps(to_document(answered))), question.asked.precision, None).recipe
+    answered = estimate(question, rates_and_prices(question), detailed=False)
+    recipe = planned_of(json.loads(json.dumps(to_document(answered))), question.policy.precision, None).recipe
     (cluster,) = question.clusters
-    expected = question.recipe(question.asked, cluster)
+    expected = question.recipe(question.policy, cluster)
 
     unused = {"lora_rank": not recipe.how.adapts, "trained_layers": recipe.how.trains != "last-layers"}
     for field in fields(recipe):
@@ -202,7 +202,7 @@ def test_adapters_of_fused_weights_are_counted_as_they_were_planned():
     question = make_question(
         model="llama-3.1-8b", method="lora", gpus="1", precision="bf16", packed="yes", lora_rank="64"
     )
-    answered = estimate(question, prices(question), site(), detailed=False)
+    answered = estimate(question, rates_and_prices(question), detailed=False)
     (plan,) = (plan for plan in answered.plans if plan.precision == "bf16")
     document = json.loads(json.dumps(to_document(answered)))
     assert plan.step_s is not None

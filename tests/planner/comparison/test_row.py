@@ -30,7 +30,7 @@ from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, parse_run
 from planner.validation.setup import NO_PRICES, Prepared, prepare_run
 from planner.validation.template import COLUMNS
-from tests.planner.build import make_question, prices, site
+from tests.planner.build import make_question, rates_and_prices
 from tests.planner.comparison.runs import LLAMA, compared, log_of
 from tests.planner.comparison.test_gap import answer
 from tests.planner.comparison.test_planned import tuned
@@ -247,8 +247,8 @@ def test_a_run_is_called_after_its_file(name, expected):
 
 def run_as_planned(question: Question) -> tuple[Planned, dict[str, str]]:
     """The plan of a question, written and read back, and the row of a run that took exactly as long as planned."""
-    answered = estimate(question, prices(question), site(), detailed=False)
-    planned = planned_of(json.loads(json.dumps(to_document(answered))), question.asked.precision, None)
+    answered = estimate(question, rates_and_prices(question), detailed=False)
+    planned = planned_of(json.loads(json.dumps(to_document(answered))), question.policy.precision, None)
     step_s = planned.plan["step_s"]["total"]
     table = ["step,step_time_s", *(f"{step},{step_s:.12g}" for step in range(1, 21))]
     (row,) = compare(log_of(table), planned, Given()).row.lines
@@ -297,7 +297,7 @@ def test_a_run_exactly_as_planned_is_predicted_as_the_plan(asked, cells):
     prediction = predict(prepare_run(run))
     assert isinstance(prediction, Prediction)
     (cluster,) = question.clusters
-    recipe, layouts = question.recipe(question.asked, cluster), Layouts.of(Layout(**planned.plan["layout"]))
+    recipe, layouts = question.recipe(question.policy, cluster), Layouts.of(Layout(**planned.plan["layout"]))
     rates = resolve_rates(cluster, recipe).sample()
     plan = evaluate(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
 

@@ -51,16 +51,16 @@ def test_the_grid_of_experts_divides_the_gpus_of_a_stage(where):
 def test_all_kinds_of_checkpointing_of_a_row_are_the_layouts_that_follow_one_another():
     training = recipe("llama-3.1-8b")
     enumerated = enumerate_layouts(training, cluster(), FixedLayout(), gpus=64)
-    rows = enumerated.by_kind
+    rows = enumerated.by_ckpt_mode
 
-    assert enumerated.kinds == len(ACT_CKPT)
+    assert enumerated.ckpt_modes == len(ACT_CKPT)
     for name in COLUMNS:
-        values = np.broadcast_to(getattr(rows, name), (enumerated.kinds, len(rows)))
+        values = np.broadcast_to(getattr(rows, name), (enumerated.ckpt_modes, len(rows)))
         assert np.array_equal(values.T.ravel(), getattr(enumerated, name))
     assert len(rows.take(slice(0, 3))) == 3
-    assert rows.take(slice(0, 3)).act_ckpt.shape == (enumerated.kinds, 1)
+    assert rows.take(slice(0, 3)).act_ckpt.shape == (enumerated.ckpt_modes, 1)
     single = enumerate_layouts(training, cluster(), FixedLayout(act_ckpt="full"), gpus=64)
-    assert single.by_kind is single
+    assert single.by_ckpt_mode is single
 
 
 def test_some_of_many_are_taken_by_mask_index_or_slice():

@@ -80,7 +80,7 @@ def test_the_answer_is_the_same_in_chunks_of_any_size(chunk, monkeypatch):
     parts = score(BIG, cluster(), at, rates, PRICES, 1e9)
 
     assert len(at) > 100
-    assert at.kinds == 5
+    assert at.ckpt_modes == 5
     for item in fields(whole):
         assert np.array_equal(getattr(parts, item.name), getattr(whole, item.name))
 
@@ -92,7 +92,7 @@ def test_a_layout_s_figures_do_not_depend_on_its_neighbours():
 
     assert np.array_equal(together.step_s, backwards.step_s[::-1])
     assert np.array_equal(together.memory_bytes, backwards.memory_bytes[::-1])
-    assert MANY.kinds == 5  # what checkpointing does not change was worked out once for all of them together
+    assert MANY.ckpt_modes == 5  # what checkpointing does not change was worked out once for all of them together
 
 
 def test_what_does_not_fit_has_no_time_though_another_kind_of_checkpointing_fits():

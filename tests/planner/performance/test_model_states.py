@@ -138,7 +138,7 @@ def test_experts_share_out_their_own_adapters_alone(targets, ep):
     mlp = 3 * (hidden + inner) * experts / ep
     beside = {"attention": attention, "mlp": mlp, "all-linear": attention + mlp}[targets]
 
-    updated = updated_params(tuned, shard_params(tuned, at), at)
+    updated = updated_params(shard_params(tuned, at), at)
     assert float(updated[0]) == pytest.approx(64 * layers * beside, rel=1e-6)
 
 

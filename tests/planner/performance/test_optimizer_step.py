@@ -56,7 +56,7 @@ def test_lora_updates_the_adapters():
     training = recipe("llama-3.1-8b", method="lora")
     shards, at = parts(training, layout())
 
-    assert float(updated_params(training, shards, at)[0]) == pytest.approx(32 * training.adapter_params_per_layer)
+    assert float(updated_params(shards, at)[0]) == pytest.approx(32 * training.adapter_params_per_layer)
 
 
 def test_muon_s_overhead_is_that_of_its_author():
@@ -142,7 +142,7 @@ def test_weights_come_from_the_host_again_for_the_layers_that_are_run_backward(t
     moved_bytes = offload(
         training, where, pcie_bytes_per_s=1.0, host_memory_bytes_per_s=1e30, host_process_bytes_per_s=1e30
     )
-    gradient_bytes = 4 * float(np.ravel(updated_params(training, *parts(training, where)))[0])
+    gradient_bytes = 4 * float(np.ravel(updated_params(*parts(training, where)))[0])
 
     # two bytes a weight, once forward and once for each layer that learns
     assert moved_bytes - gradient_bytes == pytest.approx(

@@ -14,7 +14,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import make_cluster
 from planner.hardware.failures import load_failures
 from planner.parallelism.layout import Layouts
-from planner.performance.run import beside_w, goodput_ratio, gpu_step_j, host_w, run_energy
+from planner.performance.run import goodput_ratio, gpu_step_j, host_and_network_w, host_w, run_energy
 from planner.performance.step import StepTimes, step_times
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
@@ -120,7 +120,7 @@ def test_hosts_and_switches_draw_the_same_for_all_the_time_whatever_the_gpus_do(
 def test_a_lower_power_limit_never_lowers_what_the_host_draws(gpu, limits_w):
     limited = [make_cluster(find_gpu(gpu), power_limit_w=limit) for limit in limits_w]
     beside = {
-        (float(host_w(rates)), float(beside_w(rates)))
+        (float(host_w(rates)), float(host_and_network_w(rates)))
         for rates in (mid_rates(recipe(), machine) for machine in limited)
     }
 

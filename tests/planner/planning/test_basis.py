@@ -15,7 +15,7 @@ from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
 from planner.rates.parameters import shipped_parameters
 from reports.text.messages import word
-from tests.planner.build import SAID, make_question, parts, price, prices, site, unknown_price
+from tests.planner.build import SAID, make_question, parts, price, prices, rates_and_prices, site, unknown_price
 
 briefly = partial(estimate, detailed=False)
 """What plans by one deadline would say is not asked here."""
@@ -66,7 +66,7 @@ def test_what_own_runs_taught_of_a_measured_surface_stands_beside_the_surface():
     learned = replace(learned, value=0.7, kind=EvidenceKind.MEASURED, source="our-stack.json")
     asked = make_question(params="8B", precision="bf16")
     parameters = shipped_parameters().replaced([learned])
-    case = make_case(asked, asked.asked, asked.clusters[0], price(), site(), parameters=parameters)
+    case = make_case(asked, asked.policy, asked.clusters[0], price(), site(), parameters=parameters)
     attention_rows = [row for row in collect_evidence((case,), site()) if "attention_flop_per_s" in row.terms]
 
     assert {row.kind for row in attention_rows} >= {EvidenceKind.PUBLISHED, EvidenceKind.MEASURED}
@@ -130,8 +130,8 @@ def test_missing_prices_and_site_facts_are_gaps():
     without = {"h100-sxm5-80gb": replace(unknown_price(), gap=missing)}
     dark = site(grid_gap=NO_PLACE)
 
-    assert briefly(asked, prices(asked), site()).gaps == ()
-    assert briefly(asked, without, dark).gaps == (missing, NO_PLACE)
+    assert briefly(asked, rates_and_prices(asked)).gaps == ()
+    assert briefly(asked, rates_and_prices(asked, prices=without, site=dark)).gaps == (missing, NO_PLACE)
 
 
 H100 = "h100-sxm5-80gb"
@@ -152,7 +152,9 @@ def answer_of(ledger=None, site_facts=None, priced=None, **asked):
     question = make_question(**({"params": "7B", "gpus": "8"} | asked))
     price_by_gpu = priced or {c.gpu.id: price(c.gpu.id) for c in question.clusters}
     ledgers = {} if ledger is None else dict.fromkeys(price_by_gpu, ledger)
-    return briefly(question, price_by_gpu, site_facts or site(), ledgers=ledgers)
+    return briefly(
+        question, rates_and_prices(question, prices=price_by_gpu, site=site_facts or site(), ledgers=ledgers)
+    )
 
 
 def assumed(answer):
@@ -218,7 +220,7 @@ def test_gpus_that_an_offer_bills_and_the_plan_leaves_idle_are_told():
     assert "idle" not in assumed(answer_of(Ledger(quote=replace(offer, minimum_gpus=8))))
     assert "idle" not in assumed(answer_of())
     question = make_question(params="7B", deadline="30d")
-    chosen = briefly(question, prices(question), site(), ledgers={H100: Ledger(quote=offer)})
+    chosen = briefly(question, rates_and_prices(question, ledgers={H100: Ledger(quote=offer)}))
     assert assumed(chosen)["idle"]["planned"] == chosen.plans[0].gpus
 
 

@@ -22,7 +22,7 @@ DRAWS = Draws(count=20_001, seed=5)
 
 def case_of(**asked: str):
     question = make_question(**asked)
-    return make_case(question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site())
+    return make_case(question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site())
 
 
 def test_the_draws_of_an_estimate_have_its_percentiles():
@@ -55,7 +55,7 @@ def test_electricity_is_a_line_only_where_the_user_pays_it():
     assert case_of().unit_prices().usd_per_kwh is None
     assert case_of(electricity="0.08").unit_prices().usd_per_kwh == 0.08
     question = make_question()
-    unknown = make_case(question, question.asked, question.clusters[0], unknown_price(), site())
+    unknown = make_case(question, question.policy, question.clusters[0], unknown_price(), site())
     assert unknown.unit_prices().usd_per_gpu_h is None
     assert unknown.unit_prices().usd_per_kwh is None
 
@@ -120,7 +120,7 @@ def test_what_was_measured_of_a_gpu_still_holds_where_the_recipe_changes_and_not
     (cluster,) = question.clusters
     plain = case_of(params="8B")
     term = replace(plain.rates.terms["context_bytes"], value=10 * GIB, rests_on=())
-    known = make_case(question, question.asked, cluster, price(cluster.gpu.id), site(), {"context_bytes": term})
+    known = make_case(question, question.policy, cluster, price(cluster.gpu.id), site(), {"context_bytes": term})
     offloaded = known.trained_as(replace(known.recipe, offload="optimizer"))
     other = known.trained_as(replace(known.recipe, policy=find_policy("fp16")))
 

@@ -46,7 +46,7 @@ FREE = FixedLayout()
 def case_of(**asked: str) -> Case:
     question = make_question(**asked)
     machine = question.clusters[0]
-    return make_case(question, question.asked, machine, price(machine.gpu.id), site())
+    return make_case(question, question.policy, machine, price(machine.gpu.id), site())
 
 
 def small(memory_gib: float = 79.6, layers: int = 8, batch: int = 24, **changes: object) -> Case:

@@ -10,12 +10,12 @@ from planner.answer.plan import CurvePoint
 from planner.evidence import Estimate
 from planner.planning.curve import _with_knee, near_nodes
 from planner.planning.estimate import estimate
-from tests.planner.build import make_question, price, site
+from tests.planner.build import make_question, rates_and_prices
 
 
 def curve(**asked: str) -> tuple[CurvePoint, ...]:
     question = make_question(**asked)
-    return estimate(question, {c.gpu.id: price(c.gpu.id) for c in question.clusters}, site(), detailed=False).curve
+    return estimate(question, rates_and_prices(question), detailed=False).curve
 
 
 def test_half_and_double_the_gpus_of_the_plan_are_on_its_curve_with_their_cost_and_time():

@@ -18,14 +18,14 @@ from planner.rates.ladder import resolve_rates
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
 from reports.text.messages import word
-from tests.planner.build import cluster, make_question, parts, prices, recipe, site
+from tests.planner.build import cluster, make_question, parts, rates_and_prices, recipe
 
 ALL = ("fp32", "tf32", "fp16", "bf16", "fp8")
 
 
 def answer_of(*, detailed: bool = True, **asked: str) -> Answer:
     question = make_question(**asked)
-    return estimate(question, prices(question), site(), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
+    return estimate(question, rates_and_prices(question), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
 
 
 def briefly(**asked: str) -> Answer:
@@ -50,7 +50,7 @@ def main_job() -> Answer:
 def test_a_budget_that_takes_as_many_gpus_as_a_default_allows_says_so():
     def names_most_gpus(**asked: str) -> bool:
         question = make_question(params="7B", **asked)
-        warnings = estimate(question, prices(question), site(), detailed=False).warnings
+        warnings = estimate(question, rates_and_prices(question), detailed=False).warnings
         return "warning.most_gpus" in {warning.key for warning in warnings}
 
     assert names_most_gpus(budget="100k")
@@ -104,8 +104,10 @@ def test_a_precision_saves_nothing_against_itself():
     policy = replace(find_policy("bf16"), precision="twin", id="twin")
     twin = replace(twin, policies=(*twin.policies, policy))
     # what the equations leave out of a precision is drawn apart for each: the twin shares its brother's
-    shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error_ratio"]
-    estimated = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
+    shared = resolve_rates(twin.clusters[0], twin.recipe(twin.policy, twin.clusters[0])).terms["precision_error_ratio"]
+    estimated = estimate(
+        twin, rates_and_prices(twin, measured={"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
+    )
 
     ours = [s for s in estimated.savings if s.from_ == "bf16" and s.to == "twin"]
     assert len(ours) == 2 * len(LOWER_IS_BETTER)
@@ -384,8 +386,8 @@ def test_a_measured_rate_takes_precedence_and_hardly_widens_a_range():
     terms = {"linear_flop_per_s": own, "model_error_ratio": replace(model, own_sd=0.02, rests_on=())}
     measured = {"h100-sxm5-80gb": {"bf16": terms}}
 
-    bare = estimate(asked, prices(asked), site())
-    better = estimate(asked, prices(asked), site(), measured)
+    bare = estimate(asked, rates_and_prices(asked))
+    better = estimate(asked, rates_and_prices(asked, measured=measured))
     before, after = (by_precision(estimated.plans)["bf16"].duration_days for estimated in (bare, better))
     assert before is not None
     assert after is not None

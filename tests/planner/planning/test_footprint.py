@@ -16,7 +16,7 @@ from planner.planning.estimate import estimate
 from planner.planning.footprint import gpus_allowed, node_power, peak_of
 from planner.rates.terms import Draws
 from planner.units import DAY_S, HOUR_S
-from tests.planner.build import SAID, make_question, price, prices, site, unknown_price
+from tests.planner.build import SAID, make_question, price, prices, rates_and_prices, site, unknown_price
 from tests.planner.costs.amounts import gigabytes
 
 H100 = "h100-sxm5-80gb"
@@ -44,10 +44,11 @@ def answer_of(ledger=None, site_facts=None, price_of=price, alone=False, **asked
     key = repr((ledger, site_facts, price_of, alone, sorted(asked.items())))
     if key not in ANSWERS:
         question = make_question(**({"params": "7B", "gpus": "8"} | asked))
-        question = replace(question, policies=(question.asked,)) if alone else question
+        question = replace(question, policies=(question.policy,)) if alone else question
         ledgers = {} if ledger is None else dict.fromkeys(prices(question), ledger)
         price_by_gpu = {gpu: price_of(gpu) for gpu in prices(question)}
-        ANSWERS[key] = estimate(question, price_by_gpu, site_facts or site(), ledgers=ledgers)
+        known = rates_and_prices(question, prices=price_by_gpu, site=site_facts or site(), ledgers=ledgers)
+        ANSWERS[key] = estimate(question, known)
     return ANSWERS[key]
 
 
@@ -203,7 +204,7 @@ def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
 def metered(host_w: float, network_w: float, **asked: str) -> Case:
     """A case whose hosts and switches take so much per GPU."""
     asked_for = make_question(**({"params": "7B", "gpus": "8"} | asked))
-    case = make_case(asked_for, asked_for.asked, asked_for.clusters[0], price(), site())
+    case = make_case(asked_for, asked_for.policy, asked_for.clusters[0], price(), site())
     return replace(case, mid=case.mid.replaced(host_power_w=host_w, host_least_w=0.0, network_power_w=network_w))
 
 
@@ -235,7 +236,7 @@ def exact_site(**pue):
 
 def case_at(site_facts, **more: str) -> Case:
     asked = make_question(params="7B", gpus="8", **more)
-    return make_case(asked, asked.asked, asked.clusters[0], price(), site_facts)
+    return make_case(asked, asked.policy, asked.clusters[0], price(), site_facts)
 
 
 def test_a_peak_counts_hosts_and_switches_at_their_high_end():

@@ -13,7 +13,7 @@ from planner.planning.basis import collect_assumptions
 from planner.planning.estimate import estimate
 from planner.planning.inputs import shown_inputs
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, price, prices, site
+from tests.planner.build import make_question, parts, price, prices, rates_and_prices, site
 
 H100 = "h100-sxm5-80gb"
 GRID = Evidence(id="grid:US-TX", kind=EvidenceKind.PUBLISHED, what="Texas: 377 g of 2023, direct", source="EIA")
@@ -83,7 +83,7 @@ def test_electricity_is_shown_where_it_is_billed():
 @pytest.mark.parametrize("b200", [96, 120])
 def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_assumption_names_each(b200):
     question = make_question(params="8B", gpu=f"{H100},b200-sxm-180gb", gpus="8")
-    answered = estimate(question, prices(question), site(), detailed=False).plans
+    answered = estimate(question, rates_and_prices(question), detailed=False).plans
     groups = {H100: 96, "b200-sxm-180gb": b200}
     plans = tuple(replace(p, layout=replace(p.layout, dp=groups[p.gpu], micro_batch=1, grad_accum=2)) for p in answered)
 
@@ -104,7 +104,7 @@ def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_a
 ):
     asked = {"model": "llama-3.1-8b", "params": None, "method": method, "gpus": gpus}
     question = make_question(**asked)
-    entry = estimate(question, prices(question), site(), detailed=False).question["global_batch"]
+    entry = estimate(question, rates_and_prices(question), detailed=False).question["global_batch"]
     note = parts(entry.note)
 
     assert (note["least"], note["most"]) == (16, 64)
@@ -116,7 +116,7 @@ def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_a
         taken, usual = (
             next(
                 plan
-                for plan in estimate(fixed, prices(fixed), site(), detailed=False).plans
+                for plan in estimate(fixed, rates_and_prices(fixed), detailed=False).plans
                 if plan.precision == "bf16"
             )
             for fixed in (make_question(**asked, global_batch=str(batch)) for batch in (entry.value, 32))

@@ -22,7 +22,7 @@ DRAWN = Draws(count=DRAWS, seed=0)
 def case_of(given_price=None, **asked: str) -> Case:
     question = make_question(**asked)
     machine = question.clusters[0]
-    return make_case(question, question.asked, machine, given_price or price(machine.gpu.id), site())
+    return make_case(question, question.policy, machine, given_price or price(machine.gpu.id), site())
 
 
 def ranged(case: Case, gpus: int = 64, drawn: Draws = DRAWN, **fixed: object):
@@ -217,7 +217,7 @@ def test_a_layout_that_was_too_big_to_be_timed_is_not_shown_as_a_runner_up():
 def test_what_does_not_fit_has_no_figures_and_says_why():
     case = case_of(params="70B", precision="fp32")
     choice = best_on(case, FixedLayout(), 8)
-    plan = infeasible(case, 8, 1, why_not(case, choice), choice).plan
+    plan = infeasible(case, 8, why_not(case, choice), choice).plan
 
     assert choice.best is None
     assert not plan.fits

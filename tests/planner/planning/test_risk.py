@@ -17,7 +17,7 @@ from tests.planner.build import make_question, price, site
 def case() -> Case:
     asked = make_question(params="8B", gpus="8")
     machine = asked.clusters[0]
-    return make_case(asked, asked.asked, machine, price(machine.gpu.id), site())
+    return make_case(asked, asked.policy, machine, price(machine.gpu.id), site())
 
 
 @pytest.fixture(scope="module")

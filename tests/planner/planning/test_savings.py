@@ -9,14 +9,14 @@ import pytest
 
 from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving
 from planner.planning.estimate import estimate
-from tests.planner.build import make_question, prices, site, unknown_price
+from tests.planner.build import make_question, prices, rates_and_prices, unknown_price
 
 ASKED = make_question(params="8B", precision="bf16", gpus="64")
 
 
 @cache
 def answered() -> Answer:
-    return estimate(ASKED, prices(ASKED), site())
+    return estimate(ASKED, rates_and_prices(ASKED))
 
 
 def plans() -> dict[str, Plan]:
@@ -58,7 +58,7 @@ def test_an_amount_is_the_difference_of_the_two_plans_and_its_range_is_that_of_c
 
 
 def test_without_a_price_the_saving_is_that_of_gpu_hours():
-    unpriced = estimate(ASKED, {gpu: unknown_price(gpu) for gpu in prices(ASKED)}, site())
+    unpriced = estimate(ASKED, rates_and_prices(ASKED, prices={gpu: unknown_price(gpu) for gpu in prices(ASKED)}))
     metrics = {saving.metric for saving in unpriced.savings}
 
     assert metrics == set(LOWER_IS_BETTER) - {"cost_usd"}
@@ -67,7 +67,7 @@ def test_without_a_price_the_saving_is_that_of_gpu_hours():
 
 def test_a_run_of_seconds_whose_cost_rounds_to_nothing_has_a_plan_and_no_share_of_it():
     question = make_question(params="100M", gpus="1", tokens="1M")
-    answer = estimate(question, prices(question), site())
+    answer = estimate(question, rates_and_prices(question))
     plan = next(plan for plan in answer.plans if plan.precision == "bf16")
 
     assert plan.cost_usd is not None

@@ -12,7 +12,7 @@ from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
-from tests.planner.build import make_question, price, prices, site
+from tests.planner.build import make_question, price, rates_and_prices, site
 
 DRAWS = Draws(count=101, seed=0)
 
@@ -20,7 +20,7 @@ DRAWS = Draws(count=101, seed=0)
 def question_and_case(**asked: str) -> tuple[Question, Case]:
     question = make_question(**asked)
     return question, make_case(
-        question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site()
+        question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site()
     )
 
 
@@ -46,7 +46,7 @@ def test_by_a_deadline_a_plan_meets_it_and_takes_no_more_gpus_than_the_user_allo
 
 def test_other_precisions_have_the_depths_of_the_plan():
     question = make_question(model="deepseek-v3", params=None, gpu="b200-sxm-180gb", gpus="1000", precision="fp8")
-    plans = {plan.precision: plan for plan in estimate(question, prices(question), site(), detailed=False).plans}
+    plans = {plan.precision: plan for plan in estimate(question, rates_and_prices(question), detailed=False).plans}
 
     assert plans["fp8"].layout.pp == plans["bf16"].layout.pp == 25
     assert plans["fp8"].gpu_hours.mid < plans["bf16"].gpu_hours.mid
@@ -54,7 +54,7 @@ def test_other_precisions_have_the_depths_of_the_plan():
 
 def test_a_micro_batch_that_is_fixed_does_not_end_the_second_view():
     question = make_question(params="70B", precision="fp8", gpus="768", global_batch="1152", micro_batch="3")
-    answer = estimate(question, prices(question), site())
+    answer = estimate(question, rates_and_prices(question))
 
     assert all(plan.layout.micro_batch == 3 for plan in answer.plans if plan.fits)
     assert any(plan.fits for plan in answer.same_deadline)
@@ -63,7 +63,7 @@ def test_a_micro_batch_that_is_fixed_does_not_end_the_second_view():
 @pytest.mark.parametrize("asked", [{"params": "7B", "gpus": "64"}, {"params": "7B", "gpus": "100"}])
 def test_by_the_asked_plan_s_own_duration_no_precision_takes_far_more_gpus_than_in_proportion(asked):
     question = make_question(**asked)
-    answer = estimate(question, prices(question), site())
+    answer = estimate(question, rates_and_prices(question))
     (base,) = (plan for plan in answer.same_deadline if plan.precision == "bf16")
     on_same = {plan.precision: plan for plan in answer.plans}
 
@@ -75,7 +75,7 @@ def test_by_the_asked_plan_s_own_duration_no_precision_takes_far_more_gpus_than_
 
 def test_what_is_hardly_slower_than_the_asked_plan_ends_as_soon():
     question = make_question(model="llama-3.1-8b", params=None, method="sft", gpus="8")
-    answer = estimate(question, prices(question), site())
+    answer = estimate(question, rates_and_prices(question))
     by_precision = {plan.precision: plan for plan in answer.same_deadline}
 
     assert by_precision["fp16"].gpus == by_precision["bf16"].gpus == 8
@@ -85,5 +85,5 @@ def test_what_is_hardly_slower_than_the_asked_plan_ends_as_soon():
 def test_a_deadline_that_is_asked_for_is_met_by_every_precision_that_has_a_plan():
     question = make_question(params="7B", deadline="5d")
 
-    for plan in estimate(question, prices(question), site()).same_deadline:
+    for plan in estimate(question, rates_and_prices(question)).same_deadline:
         assert not plan.fits or plan.probability.deadline >= question.confidence_ratio

@@ -26,13 +26,13 @@ def test_attention_is_fused_from_ampere_on_and_before_where_pytorch_s_kernel_run
     question = make_question(**asked)
 
     assert default_attention(question.stack, find_gpu(gpu), fine_tunes=question.fine_tunes) == kind
-    assert question.recipe(question.asked, cluster(gpu)).attention == kind
+    assert question.recipe(question.policy, cluster(gpu)).attention == kind
 
 
 def test_what_the_user_said_wins():
     asked = make_question(attention="naive")
 
-    assert asked.recipe(asked.asked, asked.clusters[0]).attention == "naive"
+    assert asked.recipe(asked.policy, asked.clusters[0]).attention == "naive"
 
 
 def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():
@@ -45,5 +45,5 @@ def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():
 def test_only_encoders_drop_out():
     bert, llama = (make_question(model=name) for name in ("bert-large", "llama-3.1-8b"))
 
-    assert bert.recipe(bert.asked, bert.clusters[0]).dropout
-    assert not llama.recipe(llama.asked, llama.clusters[0]).dropout
+    assert bert.recipe(bert.policy, bert.clusters[0]).dropout
+    assert not llama.recipe(llama.policy, llama.clusters[0]).dropout

@@ -29,7 +29,7 @@ def test_a_size_alone_takes_every_default_and_notes_it():
     assert (resolved.gpus, resolved.budget_usd) == (None, None)
     assert resolved.tokens == pytest.approx(20 * resolved.model.params_total)
     assert (resolved.seq_len, resolved.global_batch) == (4096, 1024)  # 4 Mi tokens
-    assert resolved.asked.id == "bf16"
+    assert resolved.policy.id == "bf16"
     assert [policy.precision for policy in resolved.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8"]
     assert (resolved.optimizer.id, resolved.stack, resolved.method, resolved.offload) == (
         "adamw",
@@ -137,7 +137,7 @@ def test_the_optional_parts_are_taken():
     resolved = ask(**given)
 
     assert (resolved.method, resolved.seq_len, resolved.global_batch, resolved.seed) == ("lora", 8192, 512, 7)
-    assert (resolved.asked.id, resolved.optimizer.id, resolved.offload, resolved.stack, resolved.attention) == (
+    assert (resolved.policy.id, resolved.optimizer.id, resolved.offload, resolved.stack, resolved.attention) == (
         "fp8", "adamw", "optimizer", "tuned", "flash",
     )  # fmt: skip
     machine = resolved.clusters[0]
@@ -164,7 +164,7 @@ def test_tokens_are_sent_to_experts_as_asked_or_as_is_usual():
     h100, mi300x = (ask(model="mixtral-8x7b", gpu=gpu) for gpu in ("h100-sxm5-80gb", "mi300x-192gb"))
     asked = ask(model="mixtral-8x7b", moe_dispatcher="AllToAll")
 
-    sent = [question.recipe(question.asked, question.clusters[0]).moe_dispatcher for question in (h100, mi300x, asked)]
+    sent = [question.recipe(question.policy, question.clusters[0]).moe_dispatcher for question in (h100, mi300x, asked)]
     assert sent == ["deepep", "alltoall", "alltoall"]
     with pytest.raises(UsageError, match=r"error\.dispatcher_without_experts"):
         ask(params="8B", moe_dispatcher="deepep")
@@ -186,7 +186,7 @@ def test_several_gpus_are_one_question_each_once():
 def test_a_policy_brings_its_precision():
     resolved = ask(params="8B", policy="fp8-rowwise")
 
-    assert resolved.asked.precision == "fp8"
+    assert resolved.policy.precision == "fp8"
     assert [policy.id for policy in resolved.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8-rowwise"]
 
 
@@ -282,7 +282,7 @@ def test_gradients_are_compressed_where_that_was_asked_for():
     assert (plain.inputs["grad_compression"].value, plain.inputs["grad_compression"].source) == ("none", "default")
     assert asked.inputs["grad_compression"].value == "powersgd:4"
     assert (asked.stack, asked.inputs["stack"].source) == ("fsdp-compile", "derived")
-    recipe = asked.recipe(asked.asked, asked.clusters[0])
+    recipe = asked.recipe(asked.policy, asked.clusters[0])
     assert recipe.grad_compression is asked.grad_compression
     assert ask(params="7B", grad_compression="powersgd:16").grad_compression.rank == 16
     assert ask(params="7B", grad_compression="1bit").stack == "classic"

@@ -17,7 +17,7 @@ def test_a_name_alone_takes_imagenet_and_the_usual_number_of_passes():
     assert vit.tokens == 1_281_167 * 300
     assert (resnet.seq_len, resnet.global_batch, resnet.batch_band) == (1, 1024, (820, 1280))
     assert (resnet.optimizer.id, vit.optimizer.id, resnet.stack) == ("sgd-momentum", "adamw", "eager")
-    assert resnet.asked.id == "bf16-autocast"
+    assert resnet.policy.id == "bf16-autocast"
     assert "tokens" not in resnet.inputs
     assert "seq_len" not in resnet.inputs
     for name in ("examples", "epochs", "global_batch", "stack"):

@@ -44,12 +44,12 @@ def test_adapters_that_would_stand_beside_no_weight_are_refused(tmp_path):
 def test_a_named_framework_brings_its_policies_optimizer_and_loss():
     torchtune, unsloth = ask(method="sft", stack="torchtune"), ask(method="lora", stack="liger")
 
-    assert torchtune.asked.id == "bf16-pure"
-    assert torchtune.recipe(torchtune.asked, torchtune.clusters[0]).chunked_loss
+    assert torchtune.policy.id == "bf16-pure"
+    assert torchtune.recipe(torchtune.policy, torchtune.clusters[0]).chunked_loss
     assert unsloth.optimizer.id == "adamw-8bit"
     assert (torchtune.fixed.tp, torchtune.fixed.pp) == (1, 1)
     full = ask(method="sft", stack="torchtune", loss="full")
-    assert not full.recipe(full.asked, full.clusters[0]).chunked_loss
+    assert not full.recipe(full.policy, full.clusters[0]).chunked_loss
 
 
 def test_examples_passes_and_their_mean_are_the_tokens_of_the_run():
@@ -165,7 +165,7 @@ def test_a_model_predicts_further_tokens_as_it_was_trained_unless_one_says_other
         ask(model="deepseek-v3", **more) for more in ({}, {"mtp_layers": "0"}, {"mtp_layers": "2"})
     )
     layers = [
-        question.recipe(question.asked, question.clusters[0]).model.layers for question in (published, without, own)
+        question.recipe(question.policy, question.clusters[0]).model.layers for question in (published, without, own)
     ]
 
     assert layers == [62, 61, 63]
@@ -174,7 +174,7 @@ def test_a_model_predicts_further_tokens_as_it_was_trained_unless_one_says_other
     assert ask(model="deepseek-v3", stack="fsdp-compile").inputs["mtp_layers"].value == 0
     assert "mtp_layers" not in ask(model="deepseek-v3", method="sft").inputs
     assert "mtp_layers" not in ask().inputs
-    assert ask(method="sft", mtp_layers="1").recipe(own.asked, own.clusters[0]).model.layers == 33
+    assert ask(method="sft", mtp_layers="1").recipe(own.policy, own.clusters[0]).model.layers == 33
 
 
 def test_every_method_of_packed_weights_names_the_one_that_can_be_split():

@@ -8,11 +8,11 @@ import pytest
 
 from planner.errors import InputFileError
 from planner.runlog import lines as module
-from planner.runlog.lines import LONGEST_LINE, LogLine, log_lines, stamp_of
+from planner.runlog.lines import LONGEST_LINE, LogLine, lines_of, log_texts, stamp_of
 
 
 def read(content: bytes) -> list[LogLine]:
-    return list(log_lines(io.BytesIO(content), "run.log"))
+    return list(lines_of(log_texts(io.BytesIO(content), "run.log")))
 
 
 def test_a_bar_that_is_written_over_is_one_line_in_several_states():

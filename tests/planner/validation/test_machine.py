@@ -3,7 +3,7 @@
 import pytest
 
 from planner.rates.parameters import shipped_parameters
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.machine import cluster_of, note_meter, pue_of, scope_of
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun

@@ -1,6 +1,6 @@
 import pytest
 
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError, catalogue_model, model_of
 from planner.validation.runs import PublishedRun, parse_run
 

@@ -7,7 +7,7 @@ from planner.performance.evaluation import evaluate
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
-from planner.validation.filled import Default
+from planner.validation.defaults import Default
 from planner.validation.predict import (
     PSU_EFFICIENCY,
     Prediction,

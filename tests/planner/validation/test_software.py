@@ -10,7 +10,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
 from planner.training.frameworks import find_framework
 from planner.training.method import find_method
-from planner.validation.filled import Filled
+from planner.validation.defaults import Filled
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
 from planner.validation.software import framework_of, loss_of, mtp_layers_of, policy_of, software_of

@@ -14,8 +14,8 @@ from pricing import quote_gpu
 from pricing.book.current import votes
 from pricing.book.reading import shipped_book
 from pricing.book.rows import PriceBook
-from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.market import market_price, provider_price, typical_spread
+from pricing.gpu_price.query import PriceQuery
 from reports.text.messages import word
 
 TODAY = date(2026, 11, 20)

@@ -15,8 +15,8 @@ from pricing.book.reading import user_book_path
 from pricing.book.rows import PriceBook
 from pricing.book.user_book import book_text
 from pricing.files.exchange_rates import ExchangeRate
-from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.price import given_price, quote_from
+from pricing.gpu_price.query import PriceQuery
 from reports.text.messages import word
 
 H100 = "h100-sxm5-80gb"

@@ -9,7 +9,7 @@ import pytest
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, EvidenceKind
-from pricing.gpu_price.ask import PriceQuery
+from pricing.gpu_price.query import PriceQuery
 from pricing.gpu_price.reserved import discounts, less_discount
 
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 import probes
 from probes.device.clock import Runs, no_mark
 from probes.device.device import Device
-from probes.memory.side import SideTracker, TrackedCase, serve, track_case
+from probes.memory.side_process import SideTracker, TrackedCase, serve, track_case
 from probes.memory.tracker import Tracked
 from probes.models.cases import LLAMAS
 from probes.timing.device_gate import DeviceGate
@@ -56,9 +56,9 @@ MOST_COPIES = 24
 
 
 def serve_small(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
-    """`probes.memory.side.serve` in a process of its own, of models as small as those that the fake GPU runs."""
+    """`probes.memory.side_process.serve` in a process of its own, of models as small as those of the fake GPU."""
     with traced(), fake_cuda(counts=False), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.memory.side.track_case", _track_small)
+        patch.setattr("probes.memory.side_process.track_case", _track_small)
         serve(pipe, device, seed, cases)
 
 
@@ -196,7 +196,7 @@ class _SmallBuilds:
 
 def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoints) -> None:
     patch.setattr(Point, "build", _SmallBuilds(vars(Point)["build"], gpu, faulty))
-    patch.setattr("probes.memory.side.serve", serve_small)
+    patch.setattr("probes.memory.side_process.serve", serve_small)
     patch.setattr(vars(SideTracker)["__init__"], "__defaults__", (TRACKING_LIMIT_S,))
     for name, shape in SMALL_LLAMAS.items():
         patch.setitem(LLAMAS, name, shape)

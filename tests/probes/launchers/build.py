@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from probes.launchers import launcher_by_name
-from probes.launchers.asked import make_job
+from probes.launchers.job import make_job
 from probes.record.options import Options
 
 SETTINGS = {

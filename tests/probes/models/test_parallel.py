@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 
 from planner.records.communication import OPS
 from probes.device.clock import no_mark
-from probes.models.parallel import STRATEGIES, messages
+from probes.models.parallel import STRATEGIES
 from probes.models.parallel.case import ParallelCase, case_of, widths_of
 from probes.models.parallel.interface import Strategy
 from probes.precisions import recipe_by_id
@@ -119,7 +119,7 @@ def test_ranks_that_train_alone_go_their_own_way(world: int, seen: Any) -> None:
 def test_ranks_over_groups_of_one_train_as_those_alone_do(name: str, world: int, seen: Any) -> None:
     plain, spread = (seen(world, strategy_named(strategy)) for strategy in ("alone", name))
 
-    assert messages(case_for(strategy_named(name), world), strategy_named(name), world) == ()
+    assert strategy_named(name).messages(case_for(strategy_named(name), world), world) == ()
     for rank, same in zip(spread, plain, strict=True):
         assert rank["losses"] == pytest.approx(same["losses"], abs=1e-5)
 
@@ -139,7 +139,7 @@ def expected_of(strategy: Strategy, world: int, recipe: str = "fp32") -> Counter
     """What a rank is said to send, by operation and size."""
     case = replace(case_for(strategy, world), widths=widths_of(recipe_by_id(recipe)))
     counted: Counter[str] = Counter()
-    for message in messages(case, strategy, world):
+    for message in strategy.messages(case, world):
         assert message.op in OPS
         assert message.phase in ("forward", "backward", "optimizer")
         counted[f"{message.op} {message.bytes:.0f}"] += message.count
@@ -167,7 +167,7 @@ def test_hidden_states_are_sent_in_sixteen_bits_under_autocast(name: str, world:
 @pytest.mark.parametrize(("world", "strategy"), over_ranks(PIPELINES), ids=label)
 def test_a_pipeline_sends_what_its_strategy_says(world: int, strategy: Strategy, seen: Any) -> None:
     ranks, layout = seen(world, strategy), strategy.layout(world)
-    sends = [message for message in messages(case_for(strategy, world), strategy, world) if message.op == "send_recv"]
+    sends = [message for message in strategy.messages(case_for(strategy, world), world) if message.op == "send_recv"]
     (forward,) = [message for message in sends if message.phase == "forward"]
     (backward,) = [message for message in sends if message.phase == "backward"]
     name = f"send_recv {forward.bytes:.0f}"
@@ -179,7 +179,7 @@ def test_a_pipeline_sends_what_its_strategy_says(world: int, strategy: Strategy,
 
 
 def test_gradients_go_in_buckets_of_25_mib_after_a_first_one_of_1_mib_and_only_the_last_is_not_hidden() -> None:
-    sent = messages(case_of(8, on_gpu=True), strategy_named("ddp"), 8)
+    sent = strategy_named("ddp").messages(case_of(8, on_gpu=True), 8)
 
     # llama-3.2-1b without tied embeddings: 16 layers of 60.8 M, twice 262.7 M; 4 bytes each
     assert sum(message.bytes for message in sent) == pytest.approx(4 * (16 * 60_821_504 + 2 * 262_668_288 + 2048))

@@ -9,7 +9,7 @@ import pytest
 from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, QWEN3_30B_EP8, TINY
 from probes.precisions import recipe_by_id
 from probes.workloads.block import BlockCase, block_counts, block_point
-from tests.probes.build import CPU, H200, plan
+from tests.probes.build import CPU
 
 CASE = BlockCase(shape=LLAMA_8B, layers=4, seq_len=8192)
 ATTENTION = 4 * 2 * 8192**2 * 4096
@@ -51,7 +51,7 @@ def test_a_token_of_a_mixture_passes_through_its_chosen_experts_only() -> None:
 def test_the_point_of_a_case_records_its_sizes_and_how_it_is_run() -> None:
     case = replace(CASE, micro_batch=2, recompute=True, compiled=True)
 
-    point = block_point(plan(H200), case, recipe_by_id("fp8"))
+    point = block_point(case, recipe_by_id("fp8"))
 
     assert point.probe_id == "block/llama-3.1-8b/tp1/L4/s8192b2/fp8/recompute/compiled"
     assert (point.setup.recompute, point.setup.compiled, point.setup.grad_accumulation) == ("full", True, True)
@@ -61,8 +61,8 @@ def test_the_point_of_a_case_records_its_sizes_and_how_it_is_run() -> None:
 def test_fp8_is_not_measured_at_sizes_that_its_units_do_not_take() -> None:
     odd = replace(CASE, shape=replace(LLAMA_8B, ffn=14_344))  # a multiple of 8, not of 16
 
-    assert block_point(plan(H200), odd, recipe_by_id("fp8")).unsupported is not None
-    assert block_point(plan(H200), odd, recipe_by_id("bf16-fsdp")).unsupported is None
+    assert block_point(odd, recipe_by_id("fp8")).unsupported is not None
+    assert block_point(odd, recipe_by_id("bf16-fsdp")).unsupported is None
 
 
 @pytest.mark.parametrize("recipe", ["fp32", "bf16-autocast", "bf16-fsdp"])
@@ -70,6 +70,6 @@ def test_a_layer_says_which_attention_it_ran(recipe: str) -> None:
     pytest.importorskip("torch")
     case = BlockCase(shape=TINY, layers=1, seq_len=64)
 
-    outcome = block_point(plan(), case, recipe_by_id(recipe)).build(CPU).outcome()
+    outcome = block_point(case, recipe_by_id(recipe)).build(CPU).outcome()
 
     assert outcome.attention_backend == "flash_cpu"

@@ -68,7 +68,7 @@ def test_every_precision_starts_from_the_same_loss() -> None:
 
 
 def test_bert_large_and_resnet_50_have_their_published_sizes() -> None:
-    from probes.models.whole import build_model
+    from probes.models.transformers_models import build_model
 
     bert = build_model(replace(BERT, size="bert-large", layers=1), 0, torch.device("cpu"))
     resnet = build_model(RESNET, 0, torch.device("cpu"))

@@ -9,7 +9,7 @@ import pytest
 from planner.planning.advice.dearer import FAR_DEARER, far_dearer
 from planner.planning.estimate import estimate
 from planner.rates.terms import Draws
-from tests.planner.build import make_question, parts, price, prices, site
+from tests.planner.build import make_question, parts, rates_and_prices
 from tests.planner.planning.advice.test_warnings import case_of
 
 DRAWS = Draws(count=101, seed=0)
@@ -19,7 +19,7 @@ DRAWS = Draws(count=101, seed=0)
 def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_less_than_half(dearer):
     asked = {"params": "8B", "gpus": "96"}
     question = make_question(**asked)
-    answer = estimate(question, prices(question), site(), detailed=False)
+    answer = estimate(question, rates_and_prices(question), detailed=False)
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
     cost, days = plan.cost_usd, plan.duration_days
     worse = replace(
@@ -34,7 +34,7 @@ def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_l
     assert bool(warnings) is (worse.cost_usd.mid >= FAR_DEARER * cheapest)
     for message in map(parts, warnings):
         named_question = make_question(**asked | {"gpus": str(message["gpus"])})
-        plans = estimate(named_question, {question.clusters[0].gpu.id: price()}, site(), detailed=False).plans
+        plans = estimate(named_question, rates_and_prices(named_question), detailed=False).plans
         (other,) = (plan for plan in plans if plan.precision == "bf16")
         assert other.cost_usd.mid < 0.55 * worse.cost_usd.mid
         assert message["share"] == pytest.approx(other.cost_usd.mid / worse.cost_usd.mid, rel=0.1)
@@ -42,7 +42,7 @@ def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_l
 
 def test_it_is_the_first_that_an_answer_warns_of():
     question = make_question(model="deepseek-v3", params=None, gpus="240")
-    answer = estimate(question, prices(question), site(), detailed=False)
+    answer = estimate(question, rates_and_prices(question), detailed=False)
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
     cheaper = [point for point in answer.curve if point.cost_usd.mid * FAR_DEARER < plan.cost_usd.mid]
 
@@ -51,7 +51,7 @@ def test_it_is_the_first_that_an_answer_warns_of():
 
 def test_a_number_of_gpus_that_is_named_as_cheaper_is_not_named_again_as_sooner():
     question = make_question(params="100M", gpus="1024", tokens="100B")
-    answer = estimate(question, prices(question), site(), detailed=False)
+    answer = estimate(question, rates_and_prices(question), detailed=False)
     named = [parts(warning) for warning in answer.warnings if warning.key == "warning.far_dearer"]
     sooner = [parts(warning) for warning in answer.warnings if warning.key == "warning.fewer_gpus"]
     plan = next(point for point in answer.curve if point.chosen)

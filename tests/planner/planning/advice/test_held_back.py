@@ -14,7 +14,7 @@ from planner.planning.estimate import estimate
 from planner.planning.ranges import Ranged, ranged_plan
 from planner.rates.terms import Draws
 from reports.text.messages import word
-from tests.planner.build import make_question, prices, site
+from tests.planner.build import make_question, rates_and_prices
 from tests.planner.planning.advice.test_warnings import RISKY, case_of
 
 DRAWS = Draws(count=101, seed=0)
@@ -51,7 +51,7 @@ def test_so_it_is_where_memory_is_so_short_that_no_layout_of_the_lower_one_is_sa
     question = make_question(
         model="mixtral-8x7b", params=None, method="sft", stack="hf", gpu="h200-sxm-141gb", gpus="8", examples="5000"
     )
-    answer = estimate(question, prices(question), site(), detailed=False)
+    answer = estimate(question, rates_and_prices(question), detailed=False)
     fp8, bf16 = (next(plan for plan in answer.plans if plan.precision == name) for name in ("fp8", "bf16"))
     (message,) = (warning for warning in answer.warnings if warning.key == "warning.held_back")
 

@@ -12,13 +12,11 @@ from planner.planning.case import make_case
 from planner.planning.estimate import estimate
 from planner.question.question import Question
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, price, site
+from tests.planner.build import make_question, parts, price, rates_and_prices, site
 
 
 def answered(question: Question) -> Answer:
-    return estimate(
-        question, {gpu.id: price(gpu.id) for gpu in (c.gpu for c in question.clusters)}, site(), detailed=False
-    )
+    return estimate(question, rates_and_prices(question), detailed=False)
 
 
 def offered(answer: Answer) -> list[dict[str, object]]:
@@ -47,7 +45,7 @@ def test_the_way_named_takes_the_time_and_risk_that_the_flag_gives(asked, flag):
     (plan,) = (
         p
         for p in answered(make_question(**asked, **flag)).plans
-        if p.precision == make_question(**asked).asked.precision
+        if p.precision == make_question(**asked).policy.precision
     )
 
     ((name, value),) = flag.items()
@@ -61,7 +59,7 @@ def test_the_way_named_takes_the_time_and_risk_that_the_flag_gives(asked, flag):
 def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
     question = make_question(**CARDS, tp="4", zero="1", act_ckpt="none", micro_batch="2")
     (cluster,) = question.clusters
-    case = make_case(question, question.asked, cluster, price(cluster.gpu.id), site())
+    case = make_case(question, question.policy, cluster, price(cluster.gpu.id), site())
     ways = {word(way.change): way.question for way in _ways(question, case)}
 
     assert list(ways) == [
@@ -78,7 +76,7 @@ def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
 
 def test_to_fine_tune_all_weights_no_way_trains_fewer_of_them():
     question = make_question(model="qwen2.5-0.5b", gpu="t4", gpus="1", method="sft", precision="fp16")
-    case = make_case(question, question.asked, question.clusters[0], price("t4"), site())
+    case = make_case(question, question.policy, question.clusters[0], price("t4"), site())
 
     assert {way.question.method for way in _ways(question, case)} == {"sft"}
 

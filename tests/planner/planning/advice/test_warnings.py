@@ -32,7 +32,7 @@ DRAWS = Draws(count=101, seed=0)
 
 def case_of(**asked: str) -> Case:
     question = make_question(**asked)
-    return make_case(question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site())
+    return make_case(question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site())
 
 
 MAMBA_2 = LinearAttention(layers=4, key_heads=1, key_dim=64, value_heads=16, value_dim=64)

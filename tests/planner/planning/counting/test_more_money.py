@@ -7,7 +7,7 @@ import pytest
 from planner.planning.counting.more_money import LITTLE_MORE, MUCH_SOONER
 from planner.planning.targets import at_confidence
 from tests.planner.build import parts
-from tests.planner.planning.test_asked import planned
+from tests.planner.planning.test_requested import planned
 
 ASKED = {"params": "70B", "precision": "fp8"}
 

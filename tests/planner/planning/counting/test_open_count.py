@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import NoPlanError
-from planner.planning.asked import asked_plan, offered
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
+from planner.planning.requested import asked_plan, offered
 from planner.question.question import Question
 from planner.rates.terms import Draws
-from tests.planner.build import make_question, price, prices, site
+from tests.planner.build import make_question, price, rates_and_prices, site
 
 DRAWS = Draws(count=101, seed=0)
 TUNED = {"model": "llama-3.1-8b", "params": None, "examples": "50000", "tokens": None}
@@ -32,7 +32,7 @@ QUESTIONS = [
 def question_and_case(asked: dict[str, str]) -> tuple[Question, Case]:
     question = make_question(**asked)
     return question, make_case(
-        question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site()
+        question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site()
     )
 
 
@@ -64,7 +64,7 @@ def test_what_is_offered_is_what_would_be_planned(asked):
 )
 def test_an_answer_says_what_decided_how_many_gpus_there_are(asked, why):
     question = make_question(**asked)
-    shown = estimate(question, prices(question), site(), detailed=False).question["gpus"]
+    shown = estimate(question, rates_and_prices(question), detailed=False).question["gpus"]
 
     assert (shown.source, shown.note.key) == ("derived", why)
 
@@ -82,7 +82,7 @@ SIZES_OF_A_NODE = ({"gpus": "4"}, {"gpus": "8"}, {"deadline": "8h"})
 
 def test_no_view_takes_more_gpus_than_the_user_allows():
     question = make_question(params="70B", tokens="300B", max_gpus="512")
-    plans = {plan.precision: plan for plan in estimate(question, prices(question), site()).same_deadline}
+    plans = {plan.precision: plan for plan in estimate(question, rates_and_prices(question)).same_deadline}
 
     assert plans["fp32"].why_not.key == "error.too_slow_within"
     assert max(plan.gpus for plan in plans.values()) <= 512
@@ -90,8 +90,8 @@ def test_no_view_takes_more_gpus_than_the_user_allows():
 
 def test_a_default_limit_of_what_a_budget_buys_does_not_bind_the_other_precisions():
     question = make_question(params="70B", budget="4M")
-    answer = estimate(question, prices(question), site())
-    asked = next(plan for plan in answer.plans if plan.precision == question.asked.precision)
+    answer = estimate(question, rates_and_prices(question))
+    asked = next(plan for plan in answer.plans if plan.precision == question.policy.precision)
     tf32 = next(plan for plan in answer.same_deadline if plan.precision == "tf32")
 
     assert asked.gpus <= 1024 < tf32.gpus

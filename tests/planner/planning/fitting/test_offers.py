@@ -6,13 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from planner.planning.case import Case
 from planner.planning.choice import best_on
 from planner.planning.fitting.offers import ways_that_fit
 from planner.planning.risk import WORTH_TRYING
+from planner.question.question import Question
 from planner.units import GIB
 from reports.text.messages import word
-from tests.planner.build import make_question, parts
-from tests.planner.planning.fitting.test_rows import case_of, rows
+from tests.planner.build import make_question, parts, rates_and_prices
+from tests.planner.planning.fitting.test_rows import rows
+
+
+def case_of(asked: Question) -> Case:
+    return rates_and_prices(asked).case(asked, asked.clusters[0])
 
 
 def test_where_it_does_not_fit_the_ways_that_would_are_named_with_what_they_need():

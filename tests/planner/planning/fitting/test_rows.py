@@ -5,24 +5,17 @@ from __future__ import annotations
 import pytest
 
 from planner.performance.memory import usable_bytes
-from planner.planning.case import Case, make_case
 from planner.planning.fitting.rows import FitRow, fit_rows
-from planner.question.question import Question
 from planner.training.method import load_methods
 from planner.units import GIB
-from tests.planner.build import make_question, price, site
+from tests.planner.build import make_question, rates_and_prices
 
 ALL = frozenset(load_methods())
 
 
-def case_of(asked: Question) -> Case:
-    cluster = asked.clusters[0]
-    return make_case(asked, asked.asked, cluster, price(cluster.gpu.id), site())
-
-
 def rows(gpu: str = "rtx-4090", lengths: tuple[int, ...] = (2048,), gpus: int = 1, **asked: str) -> list[FitRow]:
     question = make_question(model="llama-3.1-8b", method="sft", gpu=gpu, gpus=str(gpus), **asked)
-    return list(fit_rows(question, case_of, gpus, lengths, ALL))
+    return list(fit_rows(question, rates_and_prices(question), gpus, lengths, ALL))
 
 
 def best(fit_rows: list[FitRow], method: str, **more: object) -> FitRow:

@@ -33,7 +33,7 @@ def test_the_flags_of_a_variant_ask_for_what_it_is(variant):
         texts[str(flag["input"])] = str(flag.get("value", "yes"))
     typed, applied = resolve(Ask(texts=texts)), asked_as(question, variant)
 
-    assert typed.recipe(typed.asked, typed.clusters[0]) == applied.recipe(applied.asked, applied.clusters[0])
+    assert typed.recipe(typed.policy, typed.clusters[0]) == applied.recipe(applied.policy, applied.clusters[0])
 
 
 def test_a_variant_keeps_what_the_question_says_of_its_adapters():
@@ -58,7 +58,7 @@ def test_adapters_beside_attention_alone_are_a_way_where_each_expert_would_have_
         variant for variant in variants_of(mixture) if variant == Variant(method="qlora", lora_targets="attention")
     )
     all_layers, attention = (
-        asked_as(mixture, variant).recipe(mixture.asked, mixture.clusters[0])
+        asked_as(mixture, variant).recipe(mixture.policy, mixture.clusters[0])
         for variant in (Variant(method="qlora"), way)
     )
 

@@ -10,14 +10,14 @@ import pytest
 from planner.errors import NoPlanError
 from planner.planning.estimate import estimate
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, prices, site
+from tests.planner.build import make_question, parts, rates_and_prices
 
 
 @cache
 def answer_of(*, detailed=False, **asked):
     """Each question is answered once, without the view by one deadline unless it is asked for: answers are frozen."""
     question = make_question(**asked)
-    return estimate(question, prices(question), site(), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
+    return estimate(question, rates_and_prices(question), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
 
 
 def plan_of(answer, precision="bf16", view="plans"):

@@ -9,21 +9,20 @@ import pytest
 from planner.costs.facility_power import LimitSearch
 from planner.errors import UsageError
 from planner.evidence import Estimate
+from planner.planning.case import RatesAndPrices
 from planner.planning.estimate import estimate
-from planner.planning.power.limit import Market, limits_of, settle_limits
+from planner.planning.power.limit import limits_of, settle_limits
 from planner.question.question import Question
 from tests.planner.build import cluster, make_question, parts, price, site, unknown_price
 
 
-def market(asked: Question, usd_per_gpu_h: float | None = 2.5) -> Market:
+def market(asked: Question, usd_per_gpu_h: float | None = 2.5) -> RatesAndPrices:
     prices = {cluster.gpu.id: unknown_price(cluster.gpu.id) for cluster in asked.clusters}
     if usd_per_gpu_h is not None:
         ends = (0.9 * usd_per_gpu_h, usd_per_gpu_h, 1.1 * usd_per_gpu_h)
         prices = {gpu: price(gpu, *ends) for gpu in prices}
     dear = Estimate(low=0.9, mid=1.0, high=1.1)
-    return Market(
-        prices=prices, site=site(electricity_usd_per_kwh=dear), measured={}, ledgers={}, parameters=None
-    )  # fmt: skip
+    return RatesAndPrices(prices=prices, site=site(electricity_usd_per_kwh=dear))
 
 
 def settled(usd_per_gpu_h: float | None = 2.5, **asked: str) -> tuple[Question, LimitSearch]:
@@ -80,9 +79,7 @@ def test_a_deadline_is_met_at_every_limit_that_is_shown():
 
 
 def test_the_plan_of_the_answer_is_the_one_that_the_search_shows():
-    answer = estimate(
-        RENTED, market(RENTED).prices, market(RENTED).site, limits=(RENTED_SEARCH,), created_at="2026-11-20"
-    )
+    answer = estimate(RENTED, market(RENTED), limits=(RENTED_SEARCH,), created_at="2026-11-20")
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
 
     assert plan.duration_days.mid == pytest.approx(RENTED_SEARCH.cheapest.duration_days)

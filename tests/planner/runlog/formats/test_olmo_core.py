@@ -7,8 +7,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from planner.comparison.lost import time_use
 from planner.comparison.pace import durations_of, pace_of
+from planner.comparison.time_use import time_use
 from tests.planner.runlog.reading import read
 from tests.planner.runlog.recipe_writers import olmo, olmo_figures, olmo_log
 from tests.planner.runlog.writers import BEGIN, text_of

@@ -11,19 +11,19 @@ import pytest
 from planner.answer.plan import Answer
 from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
-from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_given, best_on, expected_s_per_sequence, tokens_ratio
 from planner.planning.estimate import estimate
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.shortage import fits_on
 from planner.planning.ranges import Ranged
+from planner.planning.requested import asked_plan
 from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from planner.training.recipe import Recipe
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, price, prices, site, unknown_price
+from tests.planner.build import make_question, parts, price, prices, rates_and_prices, site, unknown_price
 
 CLOSE = 0.03
 """What simpler layouts and fewer GPUs may cost: 2 % each at the mean over draws, rarely both."""
@@ -31,7 +31,7 @@ CLOSE = 0.03
 
 def planned(**asked: str) -> tuple[Case, Ranged]:
     question = make_question(**asked)
-    case = make_case(question, question.asked, question.clusters[0], price(), site())
+    case = make_case(question, question.policy, question.clusters[0], price(), site())
     return case, asked_plan(question, case, Draws(count=101, seed=0))
 
 
@@ -123,13 +123,9 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
 
 def with_unpriced(unpriced: tuple[str, ...], **asked: str) -> Answer:
     question = make_question(params="8B", **asked)
-    return estimate(
-        question,
-        prices(question) | {gpu: unknown_price(gpu) for gpu in unpriced},
-        site(),
-        created_at="2026-11-20",
-        detailed=False,
-    )
+    price_by_gpu = prices(question) | {gpu: unknown_price(gpu) for gpu in unpriced}
+    known = rates_and_prices(question, prices=price_by_gpu)
+    return estimate(question, known, created_at="2026-11-20", detailed=False)
 
 
 def test_a_gpu_without_a_price_keeps_its_row_beside_others_that_are_held_to_a_budget():
@@ -312,7 +308,7 @@ def test_of_ways_to_hold_deadline_and_budget_only_the_risky_one_has_a_risk():
 
 def test_a_number_of_gpus_that_holds_a_run_at_a_risk_has_its_own_beside_other_ways():
     asked = make_question(params="70B", gpu="rtx-4090")
-    case = make_case(asked, asked.asked, asked.clusters[0], price(), site())
+    case = make_case(asked, asked.policy, asked.clusters[0], price(), site())
     keys, ways = ("hint.fits_on", "hint.fits_on_at_risk"), (MORE_MEMORY,)
 
     assert parts(fits_on(case, keys, 16, 0.46, ways)) == {"key": keys[1], "gpus": 16, "risk": 0.46, "ways": ways}

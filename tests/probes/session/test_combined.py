@@ -9,7 +9,7 @@ from planner.records.communication import RankFigures
 from planner.records.figures import DeviceState, EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
 from probes.ranks.team import ALONE
 from probes.record.figures import Figures
-from probes.session.joined import first_failure, joined
+from probes.session.combined import combined, first_failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def figures(own_s: float, peak: float, joules: float | None, watts: float, quali
 def test_memory_is_the_largest_energy_the_sum_and_every_rank_is_kept() -> None:
     parts = (figures(0.48, 4e9, 300.0, 600.0), figures(0.5, 5e9, 310.0, 620.0, "throttled"))
 
-    together = joined(parts[0], Gathered(parts))  # type: ignore[arg-type]
+    together = combined(parts[0], Gathered(parts))  # type: ignore[arg-type]
 
     assert together.time.median_s == 0.5
     assert (together.memory.allocated_peak_bytes, together.memory.source) == (5e9, "cuda_allocator")
@@ -65,7 +65,7 @@ def test_memory_is_the_largest_energy_the_sum_and_every_rank_is_kept() -> None:
 def test_energy_that_one_rank_does_not_know_is_unknown() -> None:
     parts = (figures(0.48, 4e9, 300.0, 600.0), figures(0.5, 5e9, None, 620.0))
 
-    together = joined(parts[0], Gathered(parts))  # type: ignore[arg-type]
+    together = combined(parts[0], Gathered(parts))  # type: ignore[arg-type]
 
     assert together.energy.j_per_iteration is None
     assert together.ranks.energy_j == ()
@@ -83,5 +83,5 @@ def test_the_first_rank_on_which_something_went_wrong_is_named() -> None:
 def test_one_process_keeps_its_figures_as_they_are() -> None:
     unjoined = figures(0.5, 4e9, 300.0, 600.0)
 
-    assert joined(unjoined, ALONE) is unjoined
+    assert combined(unjoined, ALONE) is unjoined
     assert first_failure(None, ALONE) is None

@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import UsageError
 from probes.launchers import launcher_by_name
-from probes.launchers.asked import arguments, make_job
+from probes.launchers.job import arguments, make_job
 from probes.launchers.settings import SETTING_BY_NAME, SETTINGS
 from probes.record.options import Options
 

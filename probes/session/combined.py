@@ -21,7 +21,7 @@ def first_failure(failed: Figures | None, team: Team) -> Figures | None:
     return None
 
 
-def joined(figures: Figures, team: Team) -> Figures:
+def combined(figures: Figures, team: Team) -> Figures:
     """Return the figures of the point over all ranks; a failure is already the same on every rank."""
     if team.size == 1 or figures.status != "ok":
         return figures

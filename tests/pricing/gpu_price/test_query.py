@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import UsageError
 from pricing.book.rows import PriceBook
-from pricing.gpu_price.ask import PriceQuery, check_names, check_place, parse_commitment, selected_rows
+from pricing.gpu_price.query import PriceQuery, check_names, check_place, parse_commitment, selected_rows
 
 
 def query(**changes):

@@ -9,7 +9,7 @@ from planner.claims.claim import load_claims
 from planner.claims.standing import STANDINGS
 from planner.claims.verdict import VERDICTS, judge
 from planner.errors import Message
-from reports.text.judged import counts, ends, source_of, stands_words, verdict_words
+from reports.text.claims import counts, ends, source_of, stands_words, verdict_words
 from reports.text.language import words_for
 
 CLAIM = load_claims()["c06"]

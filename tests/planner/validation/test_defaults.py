@@ -1,4 +1,4 @@
-from planner.validation.filled import Default, Filled
+from planner.validation.defaults import Default, Filled
 
 
 def test_a_default_says_what_it_stands_for_and_what_is_taken():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from planner.calibration.messages import total_words, words_of
 from planner.calibration.own_runs import LearnedTerm, Total
-from planner.calibration.words import total_words, words_of
 from planner.rates.parameters import Figure
 from reports.text.messages import word
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from probes.memory.side import InlineTracker, SideTracker, TrackedCase, TrackingError, open_tracker, serve
+from probes.memory.side_process import InlineTracker, SideTracker, TrackedCase, TrackingError, open_tracker, serve
 from probes.models.cases import ModelCase
 from tests.probes.build import CPU, H200
 
@@ -74,8 +74,8 @@ def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
 
 MEASURING = """
 import sys
-from probes.memory.side import SideTracker, TrackedCase
-from tests.probes.memory.test_side import CPU, LARGE_CASE, TINY_CASE
+from probes.memory.side_process import SideTracker, TrackedCase
+from tests.probes.memory.test_side_process import CPU, LARGE_CASE, TINY_CASE
 
 if __name__ == "__main__":
     tracker = SideTracker(CPU, 0, limit_s=600.0)

@@ -12,7 +12,7 @@ from planner.question.asked import InputValue
 from planner.units import g_from_kg
 
 
-def around(cases: tuple[Case, ...], inputs: Mapping[str, InputValue]) -> Iterator[Assumption]:
+def surrounding_assumptions(cases: tuple[Case, ...], inputs: Mapping[str, InputValue]) -> Iterator[Assumption]:
     """Yield the watts assumed beside each kind of GPU, the PUE and the grid factor where the user gave none, and what
     the bill has that energy and carbon do not.
 

@@ -14,7 +14,7 @@ from planner.training.releases import mid_month, year_of_release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class TextPattern:
     """A pattern in the text of a column."""
 
     column: str
@@ -32,40 +32,42 @@ class Word:
         return self.match(text) is not None
 
 
-NOT_A_GPU = Word(column="gpu", pattern=r"^tpu", meaning="no GPU: the row is not predicted")
-LIMITED = Word(
+NOT_A_GPU = TextPattern(column="gpu", pattern=r"^tpu", meaning="no GPU: the row is not predicted")
+LIMITED = TextPattern(
     column="gpu",
     pattern=r"power-limited",
     meaning="the part ran below its datasheet's power; without `power_limit_w` by an unknown amount",
 )
-RELEASE = Word(
+RELEASE = TextPattern(
     column="framework",
     pattern=r"\bv?(2[0-9])\.(0[1-9]|1[0-2])\b",
     meaning="a release named by its year and month, like `NeMo 25.04`",
 )
-YEAR = Word(column="framework", pattern=r"\((20[0-9]{2})\)", meaning="the year of the software: `torchtitan (2024)`")
-RECOMPUTE_COUNTED = Word(
+YEAR = TextPattern(
+    column="framework", pattern=r"\((20[0-9]{2})\)", meaning="the year of the software: `torchtitan (2024)`"
+)
+RECOMPUTE_COUNTED = TextPattern(
     column="flops_convention",
     pattern=r"hardware|recompute counted|\b8n\b",
     meaning="the forward pass that checkpointing runs again is counted",
 )
-HALVED = Word(column="flops_convention", pattern=r"halved", meaning="of attention the causal half is counted")
-NOT_HALVED = Word(
+HALVED = TextPattern(column="flops_convention", pattern=r"halved", meaning="of attention the causal half is counted")
+NOT_HALVED = TextPattern(
     column="flops_convention",
     pattern=r"non-causal|not causal",
     meaning="attention is counted in full, as where a text has neither this nor `halved`",
 )
-PARAMETERS_ONLY = Word(
+PARAMETERS_ONLY = TextPattern(
     column="flops_convention",
     pattern=r"8n only|logits excluded",
     meaning="6 or 8 FLOP per parameter of the layers: no attention, no output layer",
 )
-BF16_PEAK = Word(
+BF16_PEAK = TextPattern(
     column="flops_convention",
     pattern=r"vs 989 tf|peak 312",
     meaning="the MFU is over the dense BF16 peak, whatever the run's precision: that of H100 or A100",
 )
-WORDS = (
+PATTERNS = (
     NOT_A_GPU, LIMITED, RELEASE, YEAR, RECOMPUTE_COUNTED, HALVED, NOT_HALVED, PARAMETERS_ONLY, BF16_PEAK,
 )  # fmt: skip
 """All patterns."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.costs.prices import OtherCosts
-from planner.planning.around import around
+from planner.planning.surroundings import surrounding_assumptions
 from planner.question.asked import InputValue
 from reports.text.messages import word
 from tests.planner.build import make_question
@@ -17,7 +17,8 @@ DEFAULT, GIVEN = InputValue(value=1.0, source="default"), InputValue(value=1.0, 
 def assumed(**inputs: InputValue) -> dict[str, tuple[str, str | None]]:
     inputs = make_question(params="8B").inputs | inputs
     return {
-        assumption.id: (word(assumption.message), assumption.input) for assumption in around(cases(params="8B"), inputs)
+        assumption.id: (word(assumption.message), assumption.input)
+        for assumption in surrounding_assumptions(cases(params="8B"), inputs)
     }
 
 
@@ -42,7 +43,7 @@ def test_a_building_and_a_grid_that_nobody_named_are_assumed_with_their_figures(
 )
 def test_work_that_is_billed_but_not_in_energy_and_carbon_is_told(costs, told):
     billed = tuple(replace(case, ledger=replace(case.ledger, other_costs=costs)) for case in cases(params="8B"))
-    texts = {row.id: word(row.message) for row in around(billed, make_question(params="8B").inputs)}
+    texts = {row.id: word(row.message) for row in surrounding_assumptions(billed, make_question(params="8B").inputs)}
 
     assert {name for name in texts if name.startswith("beside")} == set(told)
     assert all(text in texts[name] for name, text in told.items())

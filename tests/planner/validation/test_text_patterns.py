@@ -4,7 +4,14 @@ from pathlib import Path
 import pytest
 
 from planner.validation.runs import PublishedRun
-from planner.validation.words import BF16_PEAK, LIMITED, RECOMPUTE_COUNTED, WORDS, limit_unsaid, software_year
+from planner.validation.text_patterns import (
+    BF16_PEAK,
+    LIMITED,
+    PATTERNS,
+    RECOMPUTE_COUNTED,
+    limit_unsaid,
+    software_year,
+)
 
 COLUMNS_DESCRIBED = Path(__file__).parents[3] / "docs" / "accuracy.md"
 
@@ -12,15 +19,15 @@ COLUMNS_DESCRIBED = Path(__file__).parents[3] / "docs" / "accuracy.md"
 def test_each_word_is_of_a_column_of_published_runs_and_says_what_it_means():
     columns = {field.name for field in fields(PublishedRun)}
 
-    assert all(word.column in columns and word.meaning for word in WORDS)
-    assert all(word.pattern == word.pattern.lower() for word in WORDS)  # they are searched for in lower case
+    assert all(word.column in columns and word.meaning for word in PATTERNS)
+    assert all(word.pattern == word.pattern.lower() for word in PATTERNS)  # they are searched for in lower case
 
 
 def test_the_words_of_a_convention_stand_where_the_columns_of_a_file_are_described():
     lines = COLUMNS_DESCRIBED.read_text(encoding="utf-8").splitlines()
     described = next(line for line in lines if line.startswith("| `flops_convention`"))
 
-    assert [word.meaning for word in WORDS if word.column == "flops_convention" and not word.says(described)] == [
+    assert [word.meaning for word in PATTERNS if word.column == "flops_convention" and not word.says(described)] == [
         "attention is counted in full, as where a text has neither this nor `halved`"  # what is so anyway
     ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.comparison.apart import apart_notes
+from reports.sections.comparison.bf16_fp16 import apart_notes
 from reports.text.language import words_for
 from tests.reports import sample
 

@@ -7,7 +7,7 @@ import pytest
 from planner.calibration.fit import CORPUS
 from planner.performance.evaluation import flop_of
 from planner.rows import read_rows
-from planner.validation.possible import (
+from planner.validation.physical_limits import (
     checked,
     model_flop_per_s,
     why_impossible,
