@@ -93,7 +93,7 @@ class SectionedCommand(_LazyHelp, TyperCommand):
         Raises:
             UsageError: a flag that takes a list is given twice, so that the second list would replace the first.
         """
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        order = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
         for option in order:
             if order.count(option) > 1 and str(option.metavar or "").endswith(LIST_METAVARS):
                 flag = option.opts[0]
@@ -134,10 +134,14 @@ class LazyCommands(_LazyHelp, TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:  # type: ignore[override]
         """Find the chosen command and give it the defaults of the configuration files.
 
+        To complete a word in a shell, neither is needed, and an error would end up in the line that is being typed.
+
         Raises:
             UsageError: there is no such command.
             InputFileError: a configuration file is invalid.
         """
+        if ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
         name = args[0]
         if name not in NAMES and not name.startswith("-"):
             raise UsageError(f"`mpplan` has no command `{name}`", hint=did_you_mean(name, NAMES, "see `mpplan --help`"))

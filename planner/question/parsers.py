@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from types import MappingProxyType
@@ -139,7 +140,9 @@ def number(low: float, *, above: bool = False, example: str = "2.5") -> Callable
             value = float(without_commas(text.lstrip("$"), what, hint=hint))
         except ValueError as error:
             raise UsageError(f"{what}: `{text}` is not a number", hint=hint) from error
-        if not (low < value if above else low <= value) or value == float("inf"):
+        if not math.isfinite(value):
+            raise UsageError(f"{what}: `{text}` is not a finite number", hint=hint)
+        if not (low < value if above else low <= value):
             bound = f"greater than {low:g}" if above else f"at least {low:g}"
             raise UsageError(f"{what}: `{text}` must be {bound}", hint=hint)
         return value

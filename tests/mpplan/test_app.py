@@ -132,6 +132,35 @@ def test_an_interrupt_exits_130(run, monkeypatch):
     assert result.err == "error: interrupted\n"
 
 
+INTERRUPTED_WHILE_LOADING = """
+import os, signal, sys
+
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mpplan.group":
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.meta_path.insert(0, Interrupting())
+from mpplan.__main__ import run
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize(("closed", "shown"), [("", "error: interrupted\n"), ("2>&-", "")])
+def test_an_interrupt_while_the_program_loads_exits_130_without_a_traceback(home, closed, shown):
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -c "$1" gpus {closed}', sys.executable, INTERRUPTED_WHILE_LOADING],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", shown)
+
+
 def test_a_variable_does_not_turn_every_call_into_version(run, monkeypatch):
     monkeypatch.setenv("MPPLAN_VERSION", "1")
 

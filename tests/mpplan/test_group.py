@@ -45,6 +45,23 @@ def test_a_switch_with_a_strange_value_in_the_environment_is_a_usage_error(run, 
     assert result.err.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("mpplan estimate --precisi", "--precision"),
+        ("mpplan estimate --gpu h100 --gpu a100 --precisi", "--precision"),
+        ("mpplan nonsense --precisi", ""),
+    ],
+)
+def test_completion_prints_no_error_about_words_before_or_about_a_configuration_file(shell, home, words, offered):
+    (home / "mpplan.toml").write_text("not TOML", encoding="utf-8")
+    count = str(len(words.split()) - 1)
+    result = shell(_MPPLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
+
+    assert result.err == ""
+    assert result.out.split() == offered.split()
+
+
 def test_a_loaded_command_keeps_its_help():
     estimate = load_command(next(command for command in COMMANDS if command.name == "estimate"))
 
