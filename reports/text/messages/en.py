@@ -121,10 +121,10 @@ TEMPLATES: dict[str, str] = {
     "note.fastest_under_cap": "the fastest that the power cap allows",
     "note.price": "USD per GPU-hour: {basis}",
     "note.pue": "{what}",
-    "note.grid": "kgCO2e per kWh: {what}",
+    "note.grid": "kg CO₂e per kWh: {what}",
     "note.electricity": "USD per kWh: {what}",
-    "note.grid_market": "g CO2e per kWh, market-based",
-    "note.grid_given": "g CO2e per kWh, location-based",
+    "note.grid_market": "g CO₂e per kWh, market-based",
+    "note.grid_given": "g CO₂e per kWh, location-based",
     # gaps
     "gap.power.what": "power",
     "gap.power.why": "no power figures are known for {gpu}",
