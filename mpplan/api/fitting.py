@@ -112,7 +112,9 @@ def _warnings(known: Known, question: Question, ask: Ask) -> tuple[Message, ...]
     if known.calibration is None:
         return told
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    return (*told, *known.calibration.notices(gpus, question.stack, question.model, __version__))
+    recipe = question.recipe(question.asked, question.clusters[0])
+    nodes = max(-(-(question.gpus or 1) // cluster.gpus_per_node) for cluster in question.clusters)
+    return (*told, *known.calibration.notices(recipe, gpus, nodes, __version__))
 
 
 def _rows(

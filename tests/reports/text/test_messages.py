@@ -111,7 +111,7 @@ def test_what_would_narrow_a_term_is_worded():
 
 
 NAMES = re.compile(
-    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|PUE|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|DeepEP|all-to-all|TensorBoard|W&B|Mamba|Kimi\sDelta\sAttention|chunked|fused"
+    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|PUE|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|DeepEP|all-to-all|TensorBoard|W&B|Mamba|Kimi\sDelta\sAttention|chunked|fused|LoRA"
     r"|MiB|FP32|FP16|BF16|ZeRO|AdamW|GPT-3|Llama|Hugging Face|Liger|logits|channels-last|nat|torch|Python"
     r"|PowerShell|UTF-8|mpplan)\b"
 )
