@@ -111,7 +111,9 @@ def _warnings(resolved: ResolvedQuestion, question: Question, ask: Ask) -> tuple
     if resolved.calibration is None:
         return told
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    return (*told, *resolved.calibration.notices(gpus, question.stack, question.model, __version__))
+    recipe = question.recipe(question.asked, question.clusters[0])
+    nodes = max(-(-(question.gpus or 1) // cluster.gpus_per_node) for cluster in question.clusters)
+    return (*told, *resolved.calibration.notices(recipe, gpus, nodes, __version__))
 
 
 def _lengths(ask: Ask) -> tuple[int, ...]:

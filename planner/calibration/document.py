@@ -29,6 +29,8 @@ from planner.files import read_text
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
+from planner.training.method import find_method
+from planner.training.recipe import Recipe
 from planner.units import today
 
 SCHEMA = "mpplan.calibration/1"
@@ -37,6 +39,8 @@ LARGEST_BYTES = 64 * 2**20
 LARGEST_VALUE = 1e18
 """Largest value of a row, in its own unit; the smallest is the inverse."""
 LARGEST_SD = 5.0
+LIKE_PRECISION = {"bf16": "fp16", "fp16": "bf16"}
+"""Precisions whose kernels are the same but for the number format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +74,26 @@ class ReadCalibration:
     """Whether the models of the runs are mixtures of experts; empty where an older mpplan did not write it."""
     images: tuple[bool, ...] = ()
     """Whether they are vision models; empty where an older mpplan did not write it."""
+    adapters: tuple[bool, ...] = ()
+    """Whether they train adapters; empty where an older mpplan did not write it."""
+    precisions: tuple[str, ...] = ()
+    """Precisions of the runs; empty where an older mpplan did not write them."""
+    most_nodes: int | None = None
+    """Nodes of the largest run; None where an older mpplan did not write them."""
 
-    def notices(self, gpus: Sequence[str], stack: str, model: ModelShape, version: str) -> tuple[Message, ...]:
+    def notices(self, recipe: Recipe, gpus: Sequence[str], nodes: int, version: str) -> tuple[Message, ...]:
         """Return what a reader of a plan must know about the calibration behind it.
 
         Args:
+            recipe: what the plan trains, in the requested precision.
             gpus: catalogue ids of the plan's GPUs.
-            stack: its stack.
-            model: its model.
+            nodes: nodes of the largest plan in that precision; 1 without a plan.
             version: version of mpplan that makes the plan.
         """
         facts = self.facts
         used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
-        return (used, *self.of_other_version(version), *self.unlike(gpus, stack, model))
+        unlike = (*self.unlike(gpus, recipe.stack, recipe.model), *self.unlike_work(recipe, nodes))
+        return (used, *self.of_other_version(version), *unlike)
 
     def unlike(self, gpus: Sequence[str], stack: str, model: ModelShape) -> tuple[Message, ...]:
         """Return warnings where a plan has other GPUs, software or models than the runs."""
@@ -91,8 +102,8 @@ class ReadCalibration:
         if others:
             warnings.append(Message.of("warning.calibration_gpu", gpus=others, learned_on=self.facts.gpus))
         if self.stacks and stack not in self.stacks:
-            old, new = (Message.of("flag.with_value", input="stack", value=name) for name in (self.stacks[0], stack))
-            warnings.append(Message.of("warning.calibration_stack", old=old, new=new))
+            *old, new = (Message.of("flag.with_value", input="stack", value=name) for name in (*self.stacks, stack))
+            warnings.append(Message.of("warning.calibration_stack", old=tuple(old), new=new))
         is_mixture = model.experts > 0
         if self.images and model.has_network not in self.images:
             warnings.append(
@@ -100,6 +111,21 @@ class ReadCalibration:
             )
         elif self.mixtures and is_mixture not in self.mixtures:
             warnings.append(Message.of("warning.calibration_dense" if is_mixture else "warning.calibration_mixture"))
+        return tuple(warnings)
+
+    def unlike_work(self, recipe: Recipe, nodes: int) -> tuple[Message, ...]:
+        """Return warnings where a plan has another kind of method, other number formats or more nodes than the runs."""
+        warnings = []
+        adapts = find_method(recipe.method).adapts
+        if self.adapters and adapts not in self.adapters:
+            warnings.append(Message.of("warning.calibration_whole" if adapts else "warning.calibration_adapters"))
+        precision = recipe.policy.precision
+        if self.precisions and not {precision, LIKE_PRECISION.get(precision, precision)} & set(self.precisions):
+            warnings.append(
+                Message.of("warning.calibration_precision", precision=precision, learned_in=self.precisions)
+            )
+        if self.most_nodes == 1 and nodes > 1:
+            warnings.append(Message.of("warning.calibration_nodes", nodes=nodes))
         return tuple(warnings)
 
     def of_other_version(self, version: str) -> tuple[Message, ...]:
@@ -146,6 +172,9 @@ def to_calibration_document(
         "stacks": list(calibration.stacks),
         "mixtures": list(calibration.mixtures),
         "images": list(calibration.images),
+        "adapters": list(calibration.adapters),
+        "precisions": list(calibration.precisions),
+        "most_nodes": calibration.most_nodes,
         "records": [{"gpu": record.gpu, "record": record.name, "digest": record.digest} for record in records],
         "figures": [figure.value for figure in calibration.figures],
         "rows": [_row(row) for row in calibration.rows],
@@ -286,6 +315,9 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         stacks=tuple(str(stack) for stack in document.get("stacks", ())),
         mixtures=tuple(bool(mixture) for mixture in document.get("mixtures", ())),
         images=tuple(bool(image) for image in document.get("images", ())),
+        adapters=tuple(bool(adapter) for adapter in document.get("adapters", ())),
+        precisions=tuple(str(precision) for precision in document.get("precisions", ())),
+        most_nodes=None if document.get("most_nodes") is None else int(document["most_nodes"]),
         records=tuple(
             LearnedRecord(gpu=str(entry["gpu"]), name=str(entry["record"]), digest=str(entry["digest"]))
             for entry in document.get("records", ())

@@ -36,6 +36,7 @@ from planner.evidence import Z90
 from planner.lazy import dataclass
 from planner.rates.parameters import Figure, Joint, Parameters
 from planner.rates.terms import Floats
+from planner.training.method import find_method
 
 ITERATIONS = 3
 LIMIT = 3.0
@@ -71,6 +72,12 @@ class Calibration:
     """Whether the models are mixtures of experts: one value if all are of one kind, else both."""
     images: tuple[bool, ...]
     """Whether they are vision models: one value if all are of one kind, else both."""
+    adapters: tuple[bool, ...]
+    """Whether they train adapters (LoRA and the like): one value if all do or none does, else both."""
+    precisions: tuple[str, ...]
+    """Precisions of the runs."""
+    most_nodes: int
+    """Nodes of the largest run."""
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
     """Width of the range, over its middle, after over before, averaged over the rows, by figure."""
@@ -126,10 +133,19 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
         stacks=tuple(sorted({o.prepared.recipe.stack for o in observations})),
         mixtures=tuple(sorted({o.prepared.recipe.model.experts > 0 for o in observations})),
         images=tuple(sorted({o.prepared.recipe.model.has_network for o in observations})),
+        adapters=tuple(sorted({find_method(o.prepared.recipe.method).adapts for o in observations})),
+        precisions=tuple(sorted({o.prepared.recipe.policy.precision for o in observations})),
+        most_nodes=max(map(_nodes, observations)),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
         width_ratio=_widths(observations, prior.joint, solved, sd, scales),
         totals=totals(observations, first.residual, after),
     )
+
+
+def _nodes(observation: Observation) -> int:
+    """Return the number of nodes of a run."""
+    prepared = observation.prepared
+    return -(-int(prepared.layouts.gpus[0]) // prepared.cluster.gpus_per_node)
 
 
 def _solved(

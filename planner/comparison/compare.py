@@ -14,6 +14,7 @@ from planner.comparison.conventions import (
     tokens_per_s_per_gpu,
     utilisations,
 )
+from planner.comparison.energy import mean_power_mw_per_gpu
 from planner.comparison.forecast import Forecast, forecast
 from planner.comparison.gap import Gap, gap_of, parts_of
 from planner.comparison.pace import Durations, Pace, durations_of, pace_of
@@ -93,7 +94,8 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
     if last is not None:
         ahead = forecast(
             log, durations, use, remaining_steps=max(last - log.reached, 0), tokens_per_step=basis.tokens_per_step,
-            gpus=basis.gpus, usd_per_gpu_h=price, goodput_ratio=_goodput(planned, basis), seed=seed,
+            gpus=basis.gpus, usd_per_gpu_h=price, goodput_ratio=_goodput(planned, basis),
+            mw_per_gpu=mean_power_mw_per_gpu(planned, basis), seed=seed,
         )  # fmt: skip
     return Comparison(
         log=log,

@@ -1,4 +1,4 @@
-"""Forecast the end of a run and its remaining bill, with a range.
+"""Forecast the end of a run, its remaining bill and its remaining energy, with a range.
 
 Three quantities are uncertain. The first is the mean step time so far; its error follows from the means of blocks of
 lines, which capture slow changes. The second is the mean of the remaining steps. The third is the stops. Their number
@@ -61,11 +61,16 @@ class Forecast:
     """`plan` where the log is too short to have shown a stop: the plan's goodput then covers stops and checkpoints."""
     days_without_stops: float | None = None
     """Middle of the days without stops, where the stops are the plan's."""
+    energy_mwh: Estimate | None = None
+    """Remaining energy at the building's meter, at the plan's mean power; None where GPUs or power are unknown."""
+    spent_energy_mwh: Estimate | None = None
+    """Energy until the end of the log, likewise."""
 
 
 def forecast(
     log: RunLog, durations: Durations, use: TimeUse, *, remaining_steps: int, tokens_per_step: float | None,
-    gpus: int | None, usd_per_gpu_h: Estimate | None, goodput_ratio: Estimate | None = None, seed: int = 0,
+    gpus: int | None, usd_per_gpu_h: Estimate | None, goodput_ratio: Estimate | None = None,
+    mw_per_gpu: Estimate | None = None, seed: int = 0,
 ) -> Forecast | None:  # fmt: skip
     """Forecast the rest of a run; None where steps remain but the log has no step time.
 
@@ -78,6 +83,7 @@ def forecast(
         gpus: number of all GPUs; None where unknown.
         usd_per_gpu_h: price; None where unknown.
         goodput_ratio: goodput of the plan; None without a plan, or where it has another number of GPUs.
+        mw_per_gpu: mean power at the building's meter per GPU, in MW; None where unknown.
         seed: seed of the draws.
     """
     draw = np.random.default_rng(seed)
@@ -97,7 +103,8 @@ def forecast(
         seconds = np.maximum(seconds, remaining_steps * step_s / _goodput(goodput_ratio, draw))
         mean_stops = mid_s / _between_stops_s(gpus)
     days = _ranged(seconds / DAY_S, mid_s, 1.0 / DAY_S)
-    price = None if usd_per_gpu_h is None else _price(usd_per_gpu_h, draw)
+    price = None if usd_per_gpu_h is None else _spread(usd_per_gpu_h, draw)
+    power_mw = None if mw_per_gpu is None else _spread(mw_per_gpu, draw)
     hours = None if gpus is None else seconds / HOUR_S * gpus
     spent_hours = None if gpus is None or spent_s is None else spent_s / HOUR_S * gpus
     final = log.final_s if use.wall_s is not None else None
@@ -107,10 +114,12 @@ def forecast(
         days=days,
         end_s=None if final is None else _ranged(final + seconds, mid_s, 1.0, final),
         gpu_hours=None if hours is None or gpus is None else _ranged(hours, mid_s, gpus / HOUR_S),
-        cost_usd=None if hours is None or gpus is None or price is None or usd_per_gpu_h is None
-        else _ranged(hours * price, mid_s, gpus / HOUR_S * usd_per_gpu_h.mid),
+        cost_usd=_times(hours, price, usd_per_gpu_h, mid_s, gpus),
         spent_days=None if spent_s is None else spent_s / DAY_S,
         spent_usd=None if spent_hours is None or price is None else Estimate.of_draws(spent_hours * price),
+        energy_mwh=_times(hours, power_mw, mw_per_gpu, mid_s, gpus),
+        spent_energy_mwh=None if spent_hours is None or power_mw is None or mw_per_gpu is None
+        else Estimate.of_draws(spent_hours * power_mw, mid=spent_hours * mw_per_gpu.mid),
         stops_expected=mean_stops,
         stops_from="log" if mid_s is None else "plan",
         days_without_stops=None if mid_s is None else calm_s / DAY_S,
@@ -127,6 +136,23 @@ def _ranged(draws: Floats, mid_s: float | None, per_s: float, begin: float = 0.0
         begin: value at zero remaining seconds.
     """
     return Estimate.of_draws(draws, mid=None if mid_s is None else begin + mid_s * per_s)
+
+
+def _times(
+    hours: Floats | None, drawn: Floats | None, per_gpu_hour: Estimate | None, mid_s: float | None, gpus: int | None
+) -> Estimate | None:
+    """Return remaining GPU-hours times a quantity per GPU-hour; None where either is unknown.
+
+    Args:
+        hours: draws of the remaining GPU-hours, `[draw]`.
+        drawn: draws of the quantity per GPU-hour, `[draw]`.
+        per_gpu_hour: the quantity itself.
+        mid_s: as of `_ranged`.
+        gpus: number of all GPUs.
+    """
+    if hours is None or drawn is None or per_gpu_hour is None or gpus is None:
+        return None
+    return _ranged(hours * drawn, mid_s, gpus / HOUR_S * per_gpu_hour.mid)
 
 
 def _seen(log: RunLog, use: TimeUse) -> int:
@@ -223,8 +249,8 @@ def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> 
     return np.asarray(total, dtype=np.float64), float(np.mean(stops))
 
 
-def _price(price: Estimate, draw: np.random.Generator) -> Floats:
-    """Draw a price: its logarithm spreads to either side as its range does."""
+def _spread(figure: Estimate, draw: np.random.Generator) -> Floats:
+    """Draw a price or a power: its logarithm spreads to either side as its range does."""
     normal = draw.standard_normal(DRAWS)
-    up, down = np.log(price.high / price.mid) / Z90, np.log(price.mid / price.low) / Z90
-    return np.asarray(price.mid * np.exp(normal * np.where(normal > 0, up, down)), dtype=np.float64)
+    up, down = np.log(figure.high / figure.mid) / Z90, np.log(figure.mid / figure.low) / Z90
+    return np.asarray(figure.mid * np.exp(normal * np.where(normal > 0, up, down)), dtype=np.float64)

@@ -105,7 +105,7 @@ GRID = Input(
     name="grid",
     group=InputGroup.MONEY,
     metavar="ZONE|G",
-    help="Grid zone, or g CO2e per kWh (live:ZONE asks Electricity Maps).",
+    help="Grid zone, or g CO₂e per kWh (live:ZONE asks Electricity Maps).",
     default="the US average",
     parse=parse_text,
 )
@@ -113,7 +113,7 @@ MARKET_GRID = Input(
     name="market_grid",
     group=InputGroup.MONEY,
     metavar="G",
-    help="Market-based g CO2e per kWh, by your electricity contracts; 0 is allowed.",
+    help="Market-based g CO₂e per kWh, by your electricity contracts; 0 is allowed.",
     parse=number(0, example="0 for a wholly renewable contract"),
 )
 EMBODIED = Input(

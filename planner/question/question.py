@@ -36,12 +36,12 @@ class MoneyInputs:
     pue: float | None
     electricity_usd_per_kwh: float | None
     grid: str | None
-    """A zone's code or name, a number in g CO2e per kWh, or `live:ZONE`, as text."""
+    """A zone's code or name, a number in g CO₂e per kWh, or `live:ZONE`, as text."""
     as_of: date
     price_like: str | None = None
     """Catalogue id of the GPU whose price is used for those that have none."""
     market_grid_g_per_kwh: float | None = None
-    """Market-based factor of the user's contracts, in g CO2e per kWh; 0 is a wholly renewable contract."""
+    """Market-based factor of the user's contracts, in g CO₂e per kWh; 0 is a wholly renewable contract."""
     quote: str | None = None
     """Path of a vendor's offer."""
     own: str | None = None

@@ -33,10 +33,10 @@ USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.005, high=400.0, unit="U
 PRICED_WITHIN = 2.0
 """Largest factor between the cost of the GPUs alone and the price that the document states."""
 W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=15_000.0, unit="W per GPU at the meter")
-G_PER_KWH = Ratio(name="carbon over energy", low=0.9, high=3000.0, unit="g CO2e per kWh")
+G_PER_KWH = Ratio(name="carbon over energy", low=0.9, high=3000.0, unit="g CO₂e per kWh")
 CLOCK = Ratio(name="GPU-hours over GPUs times days", low=0.97, high=1.03, unit="hours per hour")
 MEAN = Ratio(name="mean power times days over energy", low=0.5, high=2.0, unit="MWh per MWh")
-MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO2e per GPU-hour")
+MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO₂e per GPU-hour")
 SCORE = Ratio(name="SCI score over carbon", low=0.5, high=2.0, unit="kg per kg")
 """Its upper bound is for carbon with the embodied share, which is nearly all of it on a clean grid."""
 PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per W")

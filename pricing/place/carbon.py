@@ -50,7 +50,7 @@ def _embodied(row: Row) -> Embodied:
     evidence = Evidence(
         id=f"embodied:{row.text('id')}",
         kind=EvidenceKind.PUBLISHED,
-        what=f"{high:g} kg CO2e per GPU, {row.text('notes')}; low end {LOW_OVER_BOAVIZTA:.3f} of it (NVIDIA's on H100)",
+        what=f"{high:g} kg CO₂e per GPU, {row.text('notes')}; low end {LOW_OVER_BOAVIZTA:.3f} of it (NVIDIA's on H100)",
         source=row.text("source"),
         date=row.text("date"),
         gpu=row.text("gpu"),

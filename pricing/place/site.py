@@ -80,7 +80,7 @@ def site_facts(
         provider: the provider of the region, which also determines the PUE where a row has it.
         pue: facility power over IT power.
         electricity_usd_per_kwh: the user's own price.
-        grid: location-based; a zone, country, US state or region, or a number in g CO2e per kWh.
+        grid: location-based; a zone, country, US state or region, or a number in g CO₂e per kWh.
         as_of: the day of the electricity price; rows from after it are not used. PUE and grid factors are those of the
             one year that the tables have for a place, which their evidence states.
         market_grid_g_per_kwh: market-based factor of the user's contract, reported as a second number; 0 is allowed.
@@ -117,10 +117,10 @@ def site_facts(
 def _market(g_per_kwh: float) -> Fact:
     if not 0 <= g_per_kwh <= 2000:
         raise UsageError(
-            f"`--market-grid {g_per_kwh:g}` is not a factor in g CO2e per kWh",
+            f"`--market-grid {g_per_kwh:g}` is not a factor in g CO₂e per kWh",
             hint="give 0 to 2000; 0 for a fully renewable contract",
         )
-    what = f"market-based {g_per_kwh:g} g CO2e per kWh, of the contracts"
+    what = f"market-based {g_per_kwh:g} g CO₂e per kWh, of the contracts"
     return Fact(
         estimate=Estimate.exactly(kg_from_g(g_per_kwh)),
         evidence=given("grid:market", what, "--market-grid", ("carbon_market_tco2e",)),
@@ -161,7 +161,7 @@ def _pue(operator: str | None, region: str | None) -> Fact:
 
 
 def grid_number(grid: str | float) -> float | None:
-    """Return the factor given as a number, in g CO2e per kWh; None where a zone is named."""
+    """Return the factor given as a number, in g CO₂e per kWh; None where a zone is named."""
     try:
         return float(grid)
     except ValueError:
@@ -190,10 +190,10 @@ def _given_grid(g_per_kwh: float) -> Fact:
         )
     if not 1 <= g_per_kwh <= 2000:
         raise UsageError(
-            f"`--grid {g_per_kwh:g}` is not a plausible factor in g CO2e per kWh",
+            f"`--grid {g_per_kwh:g}` is not a plausible factor in g CO₂e per kWh",
             hint="grids run from 2 to 1300 g per kWh; 0.385 kg are 385",
         )
-    what = f"grid factor {g_per_kwh:g} g CO2e per kWh, location-based"
+    what = f"grid factor {g_per_kwh:g} g CO₂e per kWh, location-based"
     return Fact(
         estimate=Estimate.exactly(kg_from_g(g_per_kwh)),
         evidence=given("grid:given", what, "--grid", ("carbon_tco2e",)),
@@ -206,7 +206,7 @@ def _from_grid_row(row: GridRow, kind: EvidenceKind) -> Fact:
         evidence=Evidence(
             id=f"grid:{row.zone}",
             kind=kind,
-            what=f"{row.name}: {row.g_co2e_per_kwh} g CO2e per kWh of {row.year}, {SCOPES[row.scope]}",
+            what=f"{row.name}: {row.g_co2e_per_kwh} g CO₂e per kWh of {row.year}, {SCOPES[row.scope]}",
             source=row.source,
             date=str(row.year),
             used_in=("carbon_tco2e",),

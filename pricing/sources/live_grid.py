@@ -21,7 +21,7 @@ _WITHOUT = "use the dated rows: leave `live:` out, with a country in three lette
 
 
 def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
-    """Return the current intensity of a zone in kg CO2e per kWh, for `site_facts(live_grid=...)`.
+    """Return the current intensity of a zone in kg CO₂e per kWh, for `site_facts(live_grid=...)`.
 
     Args:
         zone: a zone of Electricity Maps, for example `DE` or `US-MIDA-PJM`.
@@ -49,7 +49,7 @@ def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
         evidence=Evidence(
             id=f"grid:live:{zone}",
             kind=EvidenceKind.PUBLISHED,
-            what=f"{zone} at {at}: {grams:g} g CO2e per kWh, location-based, {scope}, of one hour{guessed}",
+            what=f"{zone} at {at}: {grams:g} g CO₂e per kWh, location-based, {scope}, of one hour{guessed}",
             source="Electricity Maps, carbon-intensity/latest",
             date=at or None,
             used_in=("carbon_tco2e",),

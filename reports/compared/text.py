@@ -11,7 +11,7 @@ from planner.comparison.findings import count_words
 from planner.errors import Message
 from planner.training.method import PRETRAIN
 from planner.units import DAY_S, HOUR_S, MINUTE_S
-from reports.text.language import words_for
+from reports.text.language import Words, words_for
 from reports.text.messages import sentences, word
 from reports.text.width import columns_of, wrapped
 
@@ -232,7 +232,7 @@ def _forecast(document: Document, say: Say, lang: str, width: int) -> str:
         cost = ahead["cost_usd"]
         rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, usd)))
     rows.append(("spent", _spent(ahead, say, ranged, reason)))
-    rows += _once(document, say, lang)
+    rows += _once(document, say, lang) + _energy(ahead, words)
     labels = [_label(name, say) for name, _ in rows]
     room = max(map(columns_of, labels))
     lines = [
@@ -268,6 +268,23 @@ def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
     costs_text = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
     usd = _usd(sum(cost["usd"] for cost in costs), say)
     return [("once", say("compare.ahead.once_costs", usd=usd, costs=costs_text))]
+
+
+def _energy(ahead: Document, words: Words) -> list[tuple[str, str]]:
+    """Return the row of the energy, at the plan's power; none where no plan knows it."""
+    rest = ahead.get("energy_mwh") if ahead["remaining_steps"] else None
+    parts = {"energy_rest": rest, "energy_spent": ahead.get("spent_energy_mwh")}
+    known = {name: range_ for name, range_ in parts.items() if range_ is not None}
+    if not known:
+        return []
+    rung = words.shared("energy", list(known.values()))
+
+    def text(range_: Document) -> str:
+        low, mid, high = (_figure(range_[end] / rung.per) for end in ("low", "mid", "high"))
+        return words("compare.ahead.range", mid=rung.text.format(mid), low=low, high=high)
+
+    texts = [words(f"compare.ahead.{name}", energy=text(range_)) for name, range_ in known.items()]
+    return [("energy", words("compare.ahead.energy_at", energy=words("list.semicolon").join(texts)))]
 
 
 def _moment(seconds: float) -> str:

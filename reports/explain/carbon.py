@@ -24,10 +24,10 @@ def carbon_node(plan: Doc, energy: Node, factor: object, note: str, evidence: tu
     """
     stated = plan["carbon_tco2e"]
     if stated is None or not energy.value:
-        return Node(label="Carbon", value=None, unit="t CO2e", note=UNKNOWN_POWER)
+        return Node(label="Carbon", value=None, unit="t CO₂e", note=UNKNOWN_POWER)
     grid = float(factor) if isinstance(factor, int | float) else stated["mid"] / energy.value
     children = [energy, Node(label="Grid factor", value=grid, unit="t per MWh", note=note, evidence=evidence)]
-    return derived("Carbon", stated, "t CO2e", "energy × grid factor", "product", children)
+    return derived("Carbon", stated, "t CO₂e", "energy × grid factor", "product", children)
 
 
 def market_node(plan: Doc, energy: Node, evidence: tuple[str, ...]) -> Node:
@@ -40,11 +40,11 @@ def market_node(plan: Doc, energy: Node, evidence: tuple[str, ...]) -> Node:
     """
     label, stated = "Carbon, market-based", plan.get("carbon_market_tco2e")
     if plan["carbon_tco2e"] is None or not energy.value:
-        return Node(label=label, value=None, unit="t CO2e", note=UNKNOWN_POWER)
+        return Node(label=label, value=None, unit="t CO₂e", note=UNKNOWN_POWER)
     if stated is None:
-        return Node(label=label, value=None, unit="t CO2e", note="no factor of a contract was given: --market-grid")
+        return Node(label=label, value=None, unit="t CO₂e", note="no factor of a contract was given: --market-grid")
     factor = Node(label="Factor of the contracts", value=stated / energy.value, unit="t per MWh", evidence=evidence)
-    return derived(label, stated, "t CO2e", "energy × factor of the contracts", "product", [energy, factor])
+    return derived(label, stated, "t CO₂e", "energy × factor of the contracts", "product", [energy, factor])
 
 
 def embodied_node(plan: Doc, gpu_hours: Node, evidence: tuple[str, ...]) -> Node:
@@ -63,13 +63,13 @@ def embodied_node(plan: Doc, gpu_hours: Node, evidence: tuple[str, ...]) -> Node
         made = score["mid"] - kg_from_tonnes(plan["carbon_tco2e"]["mid"])
     if made is None or not gpu_hours.value:
         why = "no figure is known for making this GPU" if score else "the answer has none; ask for it with --embodied"
-        return Node(label=label, value=None, unit="kg CO2e", note=why)
+        return Node(label=label, value=None, unit="kg CO₂e", note=why)
     each = Node(
-        label="Carbon of making a GPU, per hour of its service life", unit="kg CO2e", evidence=evidence,
+        label="Carbon of making a GPU, per hour of its service life", unit="kg CO₂e", evidence=evidence,
         value=(made["mid"] if stated else made) / gpu_hours.value,
     )  # fmt: skip
     formula = "GPU-hours × carbon of making a GPU, per hour"
-    return derived(label, made, "kg CO2e", formula, "product", [gpu_hours, each])
+    return derived(label, made, "kg CO₂e", formula, "product", [gpu_hours, each])
 
 
 def score_node(plan: Doc, carbon: Node, embodied: Node) -> Node:
@@ -82,11 +82,11 @@ def score_node(plan: Doc, carbon: Node, embodied: Node) -> Node:
     """
     label, stated = "SCI score of the run", plan.get("sci_kg_per_run")
     if not stated or carbon.value is None:
-        return Node(label=label, value=None, unit="kg CO2e", note=UNKNOWN_POWER)
+        return Node(label=label, value=None, unit="kg CO₂e", note=UNKNOWN_POWER)
     scaled = [carbon, Node(label="kg per t", value=TONNE_KG)]
-    parts = [derived("Carbon in kg", kg_from_tonnes(carbon.value), "kg CO2e", "carbon × 1,000", "product", scaled)]
+    parts = [derived("Carbon in kg", kg_from_tonnes(carbon.value), "kg CO₂e", "carbon × 1,000", "product", scaled)]
     known = embodied.value is not None
     return derived(
-        label, stated, "kg CO2e", "carbon + embodied carbon" if known else "carbon", "sum",
+        label, stated, "kg CO₂e", "carbon + embodied carbon" if known else "carbon", "sum",
         [*parts, embodied] if known else parts, note="" if known else embodied.note,
     )  # fmt: skip

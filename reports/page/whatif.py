@@ -34,7 +34,7 @@ class Knobs:
     """USD per kWh; 0 if the plan bills none because the rent includes it."""
     pue: float
     grid: float
-    """kg CO2e per kWh."""
+    """kg CO₂e per kWh."""
     tokens: float
     """Tokens, or images for an image model."""
     goodput: float

@@ -239,8 +239,10 @@ def calibration(definitions: Definitions) -> Schema:
                    "shipped_parameters": TEXT, "runs": COUNT, "gpus": array(TEXT), "figures": array(TEXT),
                    "rows": array(row), "learned": array(term), "width_ratio": table(AMOUNT),
                    "posterior": posterior, "records": array(used), "total": array(total), "stacks": array(TEXT),
-                   "mixtures": array(YES), "images": array(YES)},
-                  optional=("records", "total", "stacks", "mixtures", "images"))  # fmt: skip
+                   "mixtures": array(YES), "images": array(YES), "adapters": array(YES), "precisions": array(TEXT),
+                   "most_nodes": COUNT},
+                  optional=("records", "total", "stacks", "mixtures", "images", "adapters", "precisions",
+                            "most_nodes"))  # fmt: skip
 
 
 def validate(definitions: Definitions) -> Schema:

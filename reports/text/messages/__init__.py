@@ -85,7 +85,7 @@ class _Template(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, list | tuple):
-            each = "gpu" if format_spec == "gpu" else ""
+            each = format_spec if format_spec in ("gpu", "precision") else ""
             return self._list([self.format_field(inner, each) for inner in value], format_spec)
         if isinstance(value, Message) or is_message(value):
             return word(value, self._words.lang)

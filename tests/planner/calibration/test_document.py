@@ -19,9 +19,10 @@ from planner.errors import InputFileError, UsageError
 from planner.models.images.catalogue import IMAGE_MODELS
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
+from planner.training.policies import default_policy
 from planner.validation.predict import predict_prepared, run_rates
 from reports.text.messages import word
-from tests.planner.build import shape
+from tests.planner.build import recipe, shape
 from tests.planner.calibration.own_runs import observation, team
 
 MIXTURE = shape(experts=8, top_k=2, expert_ffn=512)
@@ -183,8 +184,44 @@ def test_a_plan_unlike_the_runs_says_in_what(tmp_path, document):
     told = [word(message) for message in back.unlike(["h100-sxm5-80gb"], "typical", MIXTURE)]
     assert "learned from runs with --stack eager, but this plan uses --stack typical" in told[0]
     assert told[1].startswith("the calibration was learned from dense models")
-    older = {name: value for name, value in document.items() if name not in ("stacks", "mixtures", "images")}
-    assert read(tmp_path, older).unlike(["h100-sxm5-80gb"], "typical", MIXTURE) == ()
+    told_of = ("stacks", "mixtures", "images", "adapters", "precisions", "most_nodes")
+    older = read(tmp_path, {name: value for name, value in document.items() if name not in told_of})
+    assert older.unlike(["h100-sxm5-80gb"], "typical", MIXTURE) == ()
+    assert older.unlike_work(replace(recipe(), method="lora"), 64) == ()
+
+
+def test_every_stack_of_the_runs_is_named(tmp_path, document):
+    back = read(tmp_path, {**document, "stacks": ["eager", "tuned"]})
+
+    (told,) = back.unlike(["h100-sxm5-80gb"], "typical", shape())
+    assert "learned from runs with --stack eager and --stack tuned, but this plan uses --stack typical" in word(told)
+    assert back.unlike(["h100-sxm5-80gb"], "tuned", shape()) == ()
+
+
+@pytest.mark.parametrize(
+    ("runs", "precision", "method", "nodes", "keys"),
+    [
+        ({}, "bf16", "pretrain", 1, []),
+        ({}, "fp16", "sft", 1, []),
+        ({}, "bf16", "pretrain", 64, ["nodes"]),
+        ({"n_gpus": "16"}, "bf16", "pretrain", 64, []),
+        ({}, "fp8", "pretrain", 1, ["precision"]),
+        ({"precision": "fp8", "framework": "Megatron-LM"}, "bf16", "pretrain", 1, ["precision"]),
+        ({}, "bf16", "lora", 1, ["whole"]),
+        ({"method": "lora"}, "bf16", "pretrain", 64, ["adapters", "nodes"]),
+        ({"method": "lora"}, "bf16", "qlora", 1, []),
+    ],
+)
+def test_a_plan_of_other_work_than_the_runs_says_in_what(tmp_path, runs, precision, method, nodes, keys):
+    """Rows of LoRA on one node once changed a pre-training plan on 64 nodes without a word."""
+    learned = learn([observation(0.8, **runs)], shipped_parameters(), "runs.csv")
+    back = read(tmp_path, worded(to_calibration_document(learned, source="runs.csv", version="0.9")))
+    planned = replace(recipe(), method=method, policy=default_policy(precision))
+
+    told = back.unlike_work(planned, nodes)
+
+    assert [message.key for message in told] == [f"warning.calibration_{key}" for key in keys]
+    assert all("{" not in word(message, lang) for message in told for lang in ("en", "zh"))
 
 
 def test_runs_of_vision_models_and_plans_of_language_models_are_told_apart(tmp_path, document):

@@ -216,14 +216,14 @@ def test_one_real_plan_is_compared_with_another(ask):
 def test_grid_factors_of_two_plans_are_told_with_what_they_count(ask):
     first, second = ask("fp8"), ask("fp8")
     grid = next(source for source in second["evidence"] if "carbon_tco2e.grid_factor" in source["used_in"])
-    grid["what"] = "Virginia: 244.8 g CO2e per kWh of 2023, location-based, direct emissions of power plants only"
+    grid["what"] = "Virginia: 244.8 g CO₂e per kWh of 2023, location-based, direct emissions of power plants only"
     second["question"]["grid"]["value"] = 0.2448
 
     text = str(reports.render_comparison(first, second, "terminal", names=("a", "b"), width=100))
 
     assert re.search(r"Grid +0\.3835 kg CO₂e per kWh +0\.2448 kg CO₂e per kWh", text)
     told = " ".join(text.split())
-    assert "- a: United States: 383.5 g CO2e per kWh of 2024, location-based, life cycle" in told
-    assert "- b: Virginia: 244.8 g CO2e per kWh of 2023, location-based, direct emissions" in told
+    assert "- a: United States: 383.5 g CO₂e per kWh of 2024, location-based, life cycle" in told
+    assert "- b: Virginia: 244.8 g CO₂e per kWh of 2023, location-based, direct emissions" in told
     same = str(reports.render_comparison(first, first, "terminal", names=("a", "b")))
     assert "Grid factors" not in same

@@ -111,7 +111,7 @@ def test_what_would_narrow_a_term_is_worded():
 
 
 NAMES = re.compile(
-    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|kgCO2e|CO2e|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|PUE|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|DeepEP|all-to-all|TensorBoard|W&B|Mamba|Kimi\sDelta\sAttention|chunked|fused"
+    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|PUE|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|DeepEP|all-to-all|TensorBoard|W&B|Mamba|Kimi\sDelta\sAttention|chunked|fused|LoRA"
     r"|MiB|FP32|FP16|BF16|ZeRO|AdamW|GPT-3|Llama|Hugging Face|Liger|logits|channels-last|nat|torch|Python"
     r"|PowerShell|UTF-8|mpplan)\b"
 )
@@ -125,6 +125,13 @@ def test_a_probability_that_is_just_missed_shows_the_digit_that_tells_it_apart(l
     assert "98.6%" in close
     assert "99.0%" in close
     assert "99%" in word(Message.of("error.over_budget", **values, likely=0.5, digits=0), lang)
+
+
+def test_carbon_is_written_in_one_way():
+    sources = [path for package in (*EMITTERS, "reports") for path in (ROOT / package).rglob("*.py")]
+    pages = [*(ROOT / "docs").glob("*.md"), *sources]
+
+    assert [path.name for path in pages if "CO2e" in path.read_text(encoding="utf-8")] == []
 
 
 def test_a_chinese_template_holds_no_english_beyond_names():

@@ -111,7 +111,7 @@ def test_the_factors_of_energy_and_carbon_stand_below_it(ask):
 
     texts = [cell.text for cell in listed.items]
     assert texts[0] == "PUE 1.25 (1.1 to 1.5), default, 2024"
-    assert texts[1].startswith("United States: 383.5 g CO2e per kWh of 2024, location-based, life cycle")
+    assert texts[1].startswith("United States: 383.5 g CO₂e per kWh of 2024, location-based, life cycle")
 
 
 def test_the_items_of_energy_sum_as_shown_to_the_column_beside_them():
