@@ -169,7 +169,7 @@ TEXT: dict[str, str] = {
     "brief.least_gpus": "{gpus} GPUs",
     "brief.quality": "Lower precision can change the model's quality, which is not estimated here.",
     "brief.result": "Lower precision can change the result",
-    "brief.untested": " {names}: not tested; `mpplan numerics` runs such tests on small models.",
+    "brief.untested": " {names}: not tested; `mpplan numerics` can test on small models.",
     "parity.line": "{precision}: {difference} against {baseline}, {verdict} – {tested}.",
     "parity.published_line": "{precision}: {text}.",
     "parity.published": "{difference} against {baseline}, published for {model} at {steps}",
@@ -180,7 +180,7 @@ TEXT: dict[str, str] = {
     "parity.priced_measured": "{precision}, by its measured loss.{text}",
     "parity.priced_published": "{precision}, by its published loss.{text}",
     "parity.other_kind": "{task} (another kind of model than the plan's)",
-    "parity.untested": "{names}: not tested; `mpplan numerics` runs such tests on small models.",
+    "parity.untested": "{names}: not tested; `mpplan numerics` can test on small models.",
     "parity.not_yours": "Loss differs with the model, the data and the length of training: these figures are not from "
     "your run.",
     "parity.nats": "{text} nats",
