@@ -27,7 +27,7 @@ class Limits:
     def crossed(self, plans: Iterable[Plan]) -> list[str]:
         """Return one phrase for each limit that the high end of a plan's figure exceeds."""
         return [
-            f"the high estimate of the {what} of {_where(plan)}, {_figure(estimate)} {unit}, "
+            f"the high figure of the {what} of {_where(plan)}, {_figure(estimate)} {unit}, "
             f"is above {flag} {limit:,.10g}"
             for plan in plans
             for what, unit, flag, limit, estimate in (

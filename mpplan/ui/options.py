@@ -15,7 +15,7 @@ def _output(*names: str, help_text: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, rich_help_panel=OUTPUT, help=help_text, metavar=metavar)
 
 
-JsonFlag = Annotated[bool, _output("--json", help_text="Print the answer as a JSON document on stdout.")]
+JsonFlag = Annotated[bool, _output("--json", help_text="Print the result as a JSON document on stdout.")]
 QuietFlag = Annotated[bool, _output("--quiet", "-q", help_text="Print no notes, warnings or progress on stderr.")]
 FileOption = Annotated[str | None, _output("--output", "-o", help_text="Write to this file.", metavar="PATH")]
 """As `OutputOption`, for a record that grows while the command runs and therefore cannot go to stdout."""

@@ -141,9 +141,9 @@ def _must_fit(record: FleetRecord, first: FleetRecord) -> None:
         pairs.append(("memory_total_bytes", f"{size:.0f}", f"{first_size:.0f}"))
     for key, value, expected in pairs:
         if value != expected:
-            hint = "join records of one kind of GPU"
+            hint = "merge only records of one GPU model"
             if key == "suite_version":
-                hint = "measure the older one again: `mpplan probe --resume` goes on with a record"
+                hint = "measure the older one again: `mpplan probe --resume` continues a record"
             raise InputFileError(
                 f"{record.path}:1: {key}: expected `{expected}` as in {first.path}, found `{value}`", hint=hint
             )
@@ -159,7 +159,7 @@ def version_warnings(records: Sequence[FleetRecord]) -> list[str]:
         if len(by_version) > 1:
             label = name.removesuffix("_version").replace("cuda", "CUDA").replace("nccl", "NCCL")
             shown = "; ".join(f"{version} in {shortlist(names)}" for version, names in by_version.items())
-            warnings.append(f"{label} is not the same everywhere, and part of a difference may be its: {shown}")
+            warnings.append(f"{label} is not the same everywhere, which may explain part of a difference: {shown}")
     return warnings
 
 

@@ -151,5 +151,6 @@ SEED = Input(
     group=InputGroup.EVIDENCE,
     metavar="N",
     help="Seed of the random draws behind the ranges.",
+    default="0",
     parse=whole_number(low=0),
 )

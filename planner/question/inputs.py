@@ -136,7 +136,7 @@ POLICY = Input(
     name="policy",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="Mixed-precision recipe, like bf16-fsdp (docs/glossary.md).",
+    help="Mixed-precision recipe, like bf16-fsdp; an unknown name prints the list.",
     parse=parse_text,
     choices=names.policies,
 )
@@ -180,7 +180,7 @@ STACK = Input(
     name="stack",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="typical, tuned, fsdp-compile, eager; for fine-tuning: hf, torchtune, unsloth.",
+    help="Training software: typical, tuned, classic, fsdp-compile, eager; for fine-tuning: hf, torchtune, unsloth.",
     default="typical, or hf for fine-tuning on one node",
     parse=one_of(
         names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned", "liger": "unsloth", "deepspeed": "classic"}
@@ -223,12 +223,19 @@ GPU = Input(
     parse=parse_text,
     choices=names.gpus,
 )
-GPUS = Input(name="gpus", group=InputGroup.MACHINES, metavar="N", help="Number of GPUs.", parse=whole_number())
+GPUS = Input(
+    name="gpus",
+    group=InputGroup.MACHINES,
+    metavar="N",
+    help="Number of GPUs.",
+    default="searched, to meet the deadline or budget",
+    parse=whole_number(),
+)
 BUDGET = Input(
     name="budget",
     group=InputGroup.MACHINES,
     metavar="USD",
-    help="Maximum spend, like 2M; if given alone, the fastest plan within it is found.",
+    help="Maximum spend, like 2M; without --gpus and --deadline, the plan that finishes soonest within it is found.",
     parse=parse_usd,
 )
 DEADLINE = Input(
@@ -244,7 +251,7 @@ CONFIDENCE = Input(
     name="confidence",
     group=InputGroup.MACHINES,
     metavar="P",
-    help="Probability with which a plan must meet the deadline, and the budget.",
+    help="Probability with which a plan must meet the deadline, and likewise the budget.",
     default=DEFAULT_CONFIDENCE,
     parse=probability(90),
     echoes_text=True,
@@ -254,7 +261,7 @@ MAX_GPUS = Input(
     group=InputGroup.MACHINES,
     metavar="N",
     help="Maximum number of GPUs to plan with.",
-    default=f"{DEFAULT_MAX_GPUS:,} if only a budget is given",
+    default=f"no limit, or {DEFAULT_MAX_GPUS:,} if only a budget is given",
     parse=whole_number(),
 )
 GPUS_PER_NODE = Input(
@@ -285,7 +292,7 @@ POWER_LIMIT = Input(
     name="power_limit",
     group=InputGroup.MACHINES,
     metavar="W|auto",
-    help="Power limit per GPU; auto searches for the cheapest.",
+    help="Power limit per GPU in watts; auto searches for the cheapest.",
     default="the limit that the board is sold with",
     parse=parse_power_limit,
 )

@@ -79,7 +79,7 @@ DEFAULTS = (
         value=0.76,
         low=0.05,
         high=1,
-        source="arXiv 2506.14551: heavy training draws 76 % of a DGX H100's 10.2 kW on average",
+        source="arXiv 2506.14551: heavy training draws 76% of a DGX H100's 10.2 kW on average",
         date="2025",
     ),
     Default(
@@ -104,7 +104,7 @@ DEFAULTS = (
         value=0.1,
         low=0,
         high=2,
-        source="SemiAnalysis 2026-04-20 (secondary): storage, control plane, support and set-up are 5 to 15 % of TCO",
+        source="SemiAnalysis 2026-04-20 (secondary): storage, control plane, support and set-up are 5 to 15% of TCO",
         date="2026",
     ),
 )

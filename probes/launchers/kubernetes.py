@@ -21,8 +21,8 @@ _SELECTOR = f"app.kubernetes.io/name={NAME}"
 _MANIFEST = """\
 # Measures {what} with mpplan; written by `mpplan probe --recipe kubernetes`.
 #   kubectl apply -f FILE
-#   kubectl logs{namespace_flag} -f job/{name}    # how it goes
-# The record is at the end of the log. As one file, and then the end of the job:
+#   kubectl logs{namespace_flag} -f job/{name}    # progress
+# The record is at the end of the log. To get it as one file, and then to delete the job:
 #   kubectl logs{namespace_flag} -l {selector} --tail=-1 | {unpack}
 #   kubectl delete -f FILE
 apiVersion: v1
@@ -68,7 +68,7 @@ spec:
             - name: record
               mountPath: /record
       volumes:
-        - name: shared-memory  # NCCL's; a container has 64 MiB by itself
+        - name: shared-memory  # for NCCL; by default, a container has 64 MiB
           emptyDir:
             medium: Memory
             sizeLimit: 16Gi
@@ -77,7 +77,7 @@ spec:
 """
 
 _SCRIPT = """\
-# Edit me: Python >= 3.11 with mpplan[probe,float8]. It is installed here where the image has none.
+# Edit me: Python >= 3.11 with mpplan[probe,float8]. It is installed here if the image has none.
 if ! {has_mpplan}; then
   PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --quiet {requirement} || exit 1
 fi

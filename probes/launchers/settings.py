@@ -67,7 +67,8 @@ SETTINGS: tuple[Setting, ...] = (
         pattern=_SITE_NAME, expected="a name of letters, digits and `_ . + @ -`",
     ),
     Setting(
-        name=TIME, metavar="TIME", help="Time limit of the job, in sbatch's format. Default: from the probe's own.",
+        name=TIME, metavar="TIME",
+        help="Time limit of the job, in sbatch's format. Default: twice the probe's own, plus 20 minutes.",
         pattern=r"\d{1,6}(:\d{1,2}){0,2}|\d{1,3}-\d{1,2}(:\d{1,2}){0,2}",
         expected="as sbatch takes it: `45` (minutes), `1:30:00` or `1-12` (a day and twelve hours)",
     ),

@@ -15,7 +15,7 @@ _FETCH = f"sky logs {NAME} --no-follow 2>&1 | {UNPACK_RECORD}"
 _TASK = """\
 # Measures {what} with mpplan; written by `mpplan probe --recipe skypilot`.
 #   sky launch -c {name} FILE
-# The record is at the end of the log. As one file, and then the end of what it costs:
+# The record is at the end of the log. To get it as one file, and then to stop the cost:
 #   {fetch}
 #   sky down {name}
 
@@ -23,7 +23,7 @@ name: {name}
 num_nodes: {nodes}
 {resources}
 setup: |
-  # Edit me: Python >= 3.11 with mpplan[probe,float8]. It is made here where there is none.
+  # Edit me: Python >= 3.11 with mpplan[probe,float8]. It is created here if there is none.
   if ! {has_mpplan}; then
     uv venv --quiet --seed --python 3.12 ~/mpplan-env
     ~/mpplan-env/bin/pip install --quiet {requirement}

@@ -13,12 +13,12 @@ _SCRIPT = """\
 #!/bin/bash
 # Measures {what} with mpplan; written by `mpplan probe --recipe slurm`.
 #   sbatch FILE
-# The record comes back as mpplan-probe-<job id>.jsonl in the directory of this call, what was said as .log beside it.
+# The record comes back as mpplan-probe-<job id>.jsonl in the directory of this call, its output as .log next to it.
 {directives}
 
 set -euo pipefail
 
-# Edit me: Python >= 3.11 with mpplan[probe,float8] in a place that every node sees. It is made here if there is none.
+# Edit me: Python >= 3.11 with mpplan[probe,float8] in a place that every node sees. It is created here if missing.
 # module load python cuda
 environment="$SLURM_SUBMIT_DIR/mpplan-env"
 if ! {has_mpplan}; then

@@ -85,7 +85,7 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
             raise CannotMeasureError(words, hint="run `mpplan doctor`")
         if options.nnodes > 1 or is_rank(os.environ):
             raise CannotMeasureError(words, hint=f"what was measured is in `{path}`; `--resume`")
-        listener.noted(f"{words}; going on in a new process")
+        listener.noted(f"{words}; continuing in a new process")
         options = replace(options, path=path, resume=True, skip_failed=True)
         if isinstance(options, Options):  # a run of numerics counts its time from `asked_unix_s`
             options = replace(options, spent_s=time.monotonic() - began)

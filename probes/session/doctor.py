@@ -17,7 +17,9 @@ from planner.errors import CannotMeasureError
 from planner.lazy import dataclass
 
 TIMEOUT_S = 120.0
-ON_A_CLUSTER = "on a cluster, ask on a node that has GPUs; `mpplan probe --recipe slurm` writes a job for one"
+ON_A_CLUSTER = (
+    "on a cluster, run `mpplan doctor` on a node that has GPUs; `mpplan probe --recipe slurm` writes a job for one"
+)
 """Remedy where there is no GPU, as on the login node of a cluster."""
 
 

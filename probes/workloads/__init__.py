@@ -59,6 +59,6 @@ def choose(names: Iterable[str], ranks: int = 1) -> tuple[Workload, ...]:
         if name not in known:
             if name in others and ranks == 1:
                 raise UsageError(f"`{name}` needs several ranks", hint="`--ranks N` starts them, one per GPU")
-            what = f"`{name}` is of one process" if name in others else f"unknown workload `{name}`"
+            what = f"`{name}` measures a single process" if name in others else f"unknown workload `{name}`"
             raise UsageError(what, hint=f"use one of {', '.join(known)}")
     return tuple(workload for workload in listed if not asked or workload.name in asked or workload.name == "canary")

@@ -134,4 +134,4 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_writes_percent_as_the_program_prints_it(page):
-    assert re.findall(r"[^\n]{0,20}[0-9][ \u00a0\u202f]%(?![(\w])", page.read_text(encoding="utf-8")) == []
+    assert re.findall(r"[^\n]{0,20}[0-9]\s+%(?![(\w])", page.read_text(encoding="utf-8")) == []

@@ -26,20 +26,31 @@ if TYPE_CHECKING:
 _Device = Annotated[str, typer.Option("--device", help="gpu (or cuda) or cpu.", metavar="DEVICE")]
 _Task = Annotated[
     str | None,
-    typer.Option("--task", help="Tasks to train: char-lm, digits-cnn … or your own module:factory.", metavar="LIST"),
+    typer.Option(
+        "--task",
+        help="Tasks to train: char-lm, digits-cnn, digits-vit, masked-lm, char-moe, or your own module:factory. "
+        "Default: char-lm, digits-cnn and masked-lm, as far as the time allows.",
+        metavar="LIST",
+    ),
 ]
 _Precision = Annotated[
     str | None,
-    typer.Option("--precision", help="Lower precisions, for example fp16,fp8,mxfp8,nvfp4.", metavar="LIST"),
+    typer.Option(
+        "--precision", help="Lower precisions to compare with FP32. Default: bf16,fp16,fp8,nvfp4.", metavar="LIST"
+    ),
 ]
 _Metric = Annotated[
-    str | None, typer.Option("--metric", help="Metric used to test parity with FP32: loss or accuracy.", metavar="NAME")
+    str | None,
+    typer.Option(
+        "--metric", help="Metric used to test parity with FP32: loss or accuracy. Default: loss.", metavar="NAME"
+    ),
 ]
 _Margin = Annotated[
     float | None,
     typer.Option(
         "--margin",
-        help="Largest difference from FP32 that counts as parity. Default: 0.02 for loss, 0.01 for accuracy.",
+        help="Largest difference from FP32 that counts as parity. Default: 0.02 for loss "
+        "(in nats for the built-in tasks), 0.01 for accuracy (1 percentage point).",
         metavar="X",
     ),
 ]
@@ -55,7 +66,9 @@ _Seeds = Annotated[
 _Size = Annotated[
     str | None,
     typer.Option(
-        "--size", help="Size of the built-in models: small or large. Default: large on a GPU.", metavar="SIZE"
+        "--size",
+        help="Size of the built-in models: small or large. Default: large on a GPU, small on a CPU.",
+        metavar="SIZE",
     ),
 ]
 _Index = Annotated[
@@ -73,7 +86,10 @@ _Resume = Annotated[
 ]
 _Strict = Annotated[bool, options.strict_flag("Exit 5 if a part was cut short.")]
 _Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="CPU threads. Default: 1 on a CPU.", metavar="N")
+    int | None,
+    typer.Option(
+        "--threads", min=1, help="CPU threads. Default: 1 with --device cpu, PyTorch's choice on a GPU.", metavar="N"
+    ),
 ]
 
 

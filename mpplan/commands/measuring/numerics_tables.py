@@ -110,7 +110,7 @@ def _exponents(document: Plain) -> str:
     if not rows:
         return ""
     headers = ("task", "tensor", "format", "flushed to 0", "at the best scale", "best scale", "too large",
-               "zero anyway")  # fmt: skip
+               "exactly zero")  # fmt: skip
     scales = [
         text for row in document["histograms"] if row["overall"] and (text := _loss_scale(row["task"], row["overall"]))
     ]
@@ -169,7 +169,7 @@ def _parity(document: Plain) -> str:
     if not rows:
         return ""
     headers = ("task", "precision", "verdict", "difference, 90%", "seeds", "steps", "margin", "matrices lowered",
-               "run", "in", "mean", "seeds needed")  # fmt: skip
+               "run", "metric", "mean", "seeds needed")  # fmt: skip
     title = "Parity with FP32: paired runs from the same seeds, two one-sided t tests"
     remarks = [
         f"{row['task']}, {pair['precision']}: {pair['reason']}"
@@ -232,7 +232,7 @@ def _layers(document: Plain) -> str:
              _change(layer), {True: "yes", False: "no", None: UNKNOWN}[layer["told_from_next"]])
             for layer in row["layers"][:MOST_LAYERS]
         ]  # fmt: skip
-        headers = ("layer", "kind", "gradient error", "loss change, 90%", "told apart")
+        headers = ("layer", "kind", "gradient error", "loss change, 90%", "differs from next")
         unshown = len(row["layers"]) - len(shown)
         title = (
             f"{row['task']}: the layers most sensitive to {row['precision']} ({mode_text(row)}), {row['method']}, "

@@ -32,7 +32,9 @@ SCHEMA = "mpplan.probe-summary/1"
 MOST_OFFERED = 100
 """Most records among which `--resume` looks for that of the GPU; their names are passed as an argument."""
 
-_Suite = Annotated[str, typer.Option("--suite", help="quick, default or thorough.", metavar="SUITE")]
+_Suite = Annotated[
+    str, typer.Option("--suite", help="quick, default or thorough: 2, 8 or 60 minutes on a GPU.", metavar="SUITE")
+]
 _Device = Annotated[str, typer.Option("--device", help="gpu or cpu.", metavar="DEVICE")]
 _Precision = Annotated[
     str | None,
@@ -48,7 +50,7 @@ _Index = Annotated[
     ),
 ]
 _Budget = Annotated[
-    str | None, typer.Option("--budget", help="Time limit, for example 5m. Default: the suite's.", metavar="TIME")
+    str | None, typer.Option("--budget", help="Time limit, for example 5m. Default: that of the suite.", metavar="TIME")
 ]
 _Resume = Annotated[
     bool, typer.Option("--resume", help="Continue the record given by -o, or your newest record of this device.")

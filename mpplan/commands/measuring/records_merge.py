@@ -109,11 +109,11 @@ def _row(member: Member) -> tuple[str, ...]:
 
 
 def _sentences(fleet: Fleet) -> Iterator[str]:
-    """Yield what was joined, which members stand out and what keeping them costs, and which points are missing."""
+    """Yield what was merged, which members stand out and what keeping them costs, and which points are missing."""
     from planner.fleet.pace import LEAST_MEMBERS
 
     points = sum(point.status == "ok" for point in fleet.measurements)
-    yield f"Joined {fleet.kept} of {len(fleet.members)} members: {counted(points, 'point')} of {fleet.device_name}."
+    yield f"Merged {fleet.kept} of {len(fleet.members)} members: {counted(points, 'point')} of {fleet.device_name}."
     for outlier in fleet.outliers:
         own = sum(outlier.name in (member.name, member.record) for member in fleet.members)
         yield _sentence(outlier, own, several=fleet.together is not None)

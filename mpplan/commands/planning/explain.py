@@ -25,7 +25,9 @@ Figure = Annotated[
 Precision = Annotated[
     str | None, typer.Option(metavar="NAME", help="Precision to explain. Default: the one you asked for.")
 ]
-Gpu = Annotated[str | None, typer.Option(metavar="ID", help="GPU to explain. Default: the cheapest.")]
+Gpu = Annotated[
+    str | None, typer.Option(metavar="ID", help="GPU to explain. Default: the one in the answer's first sentence.")
+]
 
 
 def explain(

@@ -68,10 +68,11 @@ COMPARED_GPUS = replace(
     help="GPUs, h100-sxm5-80gb by default, each in its own table; auto picks the cheapest on which "
     "the --method fits, or full fine-tuning if none is given.",
 )
+NUMBER = replace(GPUS, default="1")
 
 FIT_INPUTS = (
     PARAMS, MODEL, METHODS, SEQ_LENS, GLOBAL_BATCH, ONE_PRECISION, ACT_CKPT, STACK, ATTENTION, LORA_RANK, LORA_TARGETS,
-    TRAINED_LAYERS, LOSS, COMPARED_GPUS, GPUS, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE,
+    TRAINED_LAYERS, LOSS, COMPARED_GPUS, NUMBER, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE,
     PROVIDER, REGION, COMMITMENT, AS_OF, RECORDS, CALIBRATION, SEED,
 )  # fmt: skip
 """Inputs that are common to all compared ways of training. The other inputs are what the ways differ in."""
@@ -106,7 +107,7 @@ def _fit(
     """Check whether fine-tuning fits, and what would make it fit: memory, out-of-memory risk and speed of each method.
 
     Compares methods, optimizers and checkpointing on one or more GPU models. --seq-len may name several lengths,
-    separated by commas; without --gpus, one GPU is assumed.
+    separated by commas.
     """
     from mpplan.api.fitting import fit as compare
     from mpplan.api.fitting import to_fit_document

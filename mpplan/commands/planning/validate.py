@@ -58,7 +58,7 @@ Records = Annotated[
         "own records, otherwise none.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed for choosing the rows of --learn.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed for choosing the rows of --learn.")]
 
 SHOWN_UNREAD = 20
 """Maximum number of unreadable rows that are named; the rest are counted."""

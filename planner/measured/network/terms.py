@@ -213,8 +213,8 @@ def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
     evidence = Evidence(
         id=f"network_beyond:{cluster.gpu.id}",
         kind=EvidenceKind.TRANSFERRED,
-        what=f"beyond the {_nodes(nodes)} that were measured the same terms, with {DOUBLING_SD:.0%} more spread for"
-        " each doubling of their number: so far published runs on few nodes were off on more",
+        what=f"on more than the {_nodes(nodes)} measured: the same terms, with {DOUBLING_SD:.0%} more spread for each"
+        " doubling of the nodes, the error of terms fitted to published runs on few nodes when they predict more",
         source=DOUBLING_SOURCE,
         gpu=cluster.gpu.id,
         terms=BEYOND,

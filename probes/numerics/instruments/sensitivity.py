@@ -212,7 +212,7 @@ def words(rows: Sequence[Turned]) -> str:
         return f"{order}; what one layer does to the loss was not measured"
     if not hurt:
         return f"{order}; what one layer does to the loss cannot be told from chance"
-    return f"{order}; the loss rises with {', '.join('+'.join(row.layers) for row in hurt)} alone"
+    return f"{order}; lowering one layer alone raises the loss: {', '.join('+'.join(row.layers) for row in hurt)}"
 
 
 def notes(repeat: float | None) -> list[str]:

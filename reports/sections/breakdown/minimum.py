@@ -38,7 +38,7 @@ def _least(quote: Doc, words: Words) -> str:
     """Describe the offer's minimum: GPUs, time, or both."""
     days, gpus = quote["minimum_term_days"], quote["minimum_gpus"]
     key = "brief.least_both" if days > 0 and gpus > 1 else "brief.least_days" if days > 0 else "brief.least_gpus"
-    return words(key, gpus=f"{gpus:,}", days=f"{days:g}")
+    return words(key, gpus=f"{gpus:,}", days=words.duration(days) if days > 0 else "")
 
 
 def _sooner(plan: Doc, most: int, points: list[Doc]) -> Doc | None:

@@ -49,7 +49,7 @@ def test_the_high_figure_decides(answer):
     cost = plan_of(answer, "fp8").cost_usd
 
     check_limits(limits(cost_usd=cost.high), answer)
-    with pytest.raises(LimitError, match="the high estimate of the cost of FP8 on 8 × h100-sxm5-80gb"):
+    with pytest.raises(LimitError, match="the high figure of the cost of FP8 on 8 × h100-sxm5-80gb"):
         check_limits(limits(cost_usd=(cost.mid + cost.high) / 2), answer)
 
 
@@ -59,7 +59,7 @@ def test_every_limit_that_is_crossed_is_told_alike(answer):
 
     parts = str(told.value.message).split("; ")
     assert [part.partition(" of FP8 on 8 × h100-sxm5-80gb, ")[0] for part in parts] == [
-        "the high estimate of the duration", "the high estimate of the energy",
+        "the high figure of the duration", "the high figure of the energy",
     ]  # fmt: skip
 
 
@@ -108,5 +108,5 @@ def test_a_limit_in_millions_is_written_in_figures(answer):
     dear = replace(plan, cost_usd=Estimate(low=1e6, mid=2e6, high=3e6))
 
     assert limits(cost_usd=1e6).crossed([dear]) == [
-        "the high estimate of the cost of FP8 on 8 × h100-sxm5-80gb, 3,000,000 USD, is above --max-cost 1,000,000"
+        "the high figure of the cost of FP8 on 8 × h100-sxm5-80gb, 3,000,000 USD, is above --max-cost 1,000,000"
     ]

@@ -95,7 +95,7 @@ def test_other_software_is_said_with_who_has_it(tmp_path):
     records = open_records(write_fleet(tmp_path, Gpu(), Gpu(), Gpu(changes={"torch_version": "2.10.0"})))
 
     assert version_warnings(records) == [
-        "torch is not the same everywhere, and part of a difference may be its: 2.9.0 in node01, node02; "
+        "torch is not the same everywhere, which may explain part of a difference: 2.9.0 in node01, node02; "
         "2.10.0 in node03"
     ]
 

@@ -283,7 +283,7 @@ def test_a_full_disk_is_said_once_and_what_was_measured_is_kept(tmp_path: Path) 
     assert done.stderr.count("error: ") == 1
     assert f"error: cannot write `{path}`: File too large" in done.stderr
     assert "hint: make room, then continue with `--resume`" in done.stderr
-    assert "going on in a new process" not in done.stderr
+    assert "continuing in a new process" not in done.stderr
     record = read_measurements(path)
     assert len(record.measurements) >= 1
     assert not [problem for problem in record.problems if not problem.used]

@@ -92,7 +92,7 @@ def test_a_rank_that_is_killed_is_named_and_the_run_goes_on_in_new_processes(
     ended, heard, file = record
 
     assert (ended.crashes, ended.interrupted) == (1, False), heard.notes
-    assert "rank 1 was ended by SIGKILL (the system ran out of memory?); going on in a new process" in heard.notes
+    assert "rank 1 was ended by SIGKILL (the system ran out of memory?); continuing in a new process" in heard.notes
     assert file.problems_left_out == 0
     assert not [problem for problem in file.problems if not problem.used]
     assert len({point.run_id for point in file.measurements}) == 1

@@ -189,7 +189,7 @@ def test_of_the_high_no_more_is_said_than_was_validated():
 
     assert said(validated.budget) == (
         "The figure to budget with: $1.12 million. Checked on 39 well-known runs, given only model, GPUs and tokens: "
-        "37 took no more GPU time than the high estimate."
+        "37 took no more GPU time than the high figure."
     )
     assert said(silent.budget) == "The figure to budget with: $1.12 million."
 
@@ -209,7 +209,7 @@ def test_a_high_above_the_budget_is_not_called_the_figure_to_budget_with():
         "The high figure, $1.12 million, is above your budget of $1 million: "
         "14% of runs like this would overspend. Checked on"
     )
-    assert hero.tiles[0].budget == "High estimate, above your budget: $1.12 million"
+    assert hero.tiles[0].budget == "High figure, above your budget: $1.12 million"
     assert hero.tiles[1].budget.startswith("Figure to budget with")
     assert said(chinese.budget).startswith("上限 112 万美元超出预算 100 万美元：此类训练有 14% 会超支。")
 
@@ -239,7 +239,7 @@ def test_an_older_document_says_what_its_runs_are():
 
     assert said(view_of(document).hero.budget).endswith(
         " Of 19 published training runs with a stated setup, each predicted without its own team's data, "
-        "18 took no more GPU time than the high estimate."
+        "18 took no more GPU time than the high figure."
     )
 
 

@@ -44,7 +44,7 @@ def test_the_answer_has_a_row_for_each_member_and_says_what_keeping_an_outlier_c
     assert lines[1].split() == ["node01", "13", "1.000", "600", "60", "1700", "700", "usual"]
     assert lines[15].split() == ["node15", "13", "1.100", "600", "60", "1700", "700", "slow"]
     text = in_one_line(out)
-    assert "Joined 16 of 16 members: 13 points of NVIDIA H200." in text
+    assert "Merged 16 of 16 members: 13 points of NVIDIA H200." in text
     assert (
         "node15: 10.0% slower than the median over 13 points. Keeping it costs: every synchronous step takes 10.0% "
         "longer, as much as 1.5 of 16 GPUs, more than it does: `--leave-out 'node15'`." in text

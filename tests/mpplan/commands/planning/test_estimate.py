@@ -157,7 +157,7 @@ def test_a_crossed_limit_exits_7_names_it_and_still_prints_the_answer(run, limit
 
     assert result.code == 7
     assert json.loads(result.out)["schema"] == "mpplan.estimate/2"
-    assert result.err.startswith(f"error: the high estimate of the {word} of BF16 on 8 × h100-sxm5-80gb")
+    assert result.err.startswith(f"error: the high figure of the {word} of BF16 on 8 × h100-sxm5-80gb")
     assert f"is above {limit[0]} " in result.err
 
 

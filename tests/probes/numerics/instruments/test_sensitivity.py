@@ -54,7 +54,7 @@ def test_the_planted_layer_is_found_one_at_a_time_and_the_policy_keeps_it_high()
     trained = [row for row in others if row["seeds"]]
     assert trained
     assert worst["loss_change_low"] > 5.0 * max(abs(row["loss_change"]) for row in trained)
-    assert answer["words"].startswith(f"{PLANTED} suffers most; the loss rises with {PLANTED}")
+    assert answer["words"].startswith(f"{PLANTED} suffers most; lowering one layer alone raises the loss: {PLANTED}")
     assert (answer["repeat_error_ratio"], answer["notes"]) == (0.0, [])
     assert (advice["verdict"], advice["keep_high"]) == ("within", [PLANTED])
     assert advice["loss_change_high"] <= 0.005 < advice["all_lowered_loss_change_low"]

@@ -57,7 +57,12 @@ def test_no_count_is_named_beyond_the_offers_minimum(gpus):
 
 @pytest.mark.parametrize(
     ("gpus", "days", "least"),
-    [(1, 90.0, "at least 90 days:"), (2048, 0.0, "at least 2,048 GPUs:"), (2048, 0.5, "2,048 GPUs for 0.5 days:")],
+    [
+        (1, 90.0, "at least 90 days:"),
+        (2048, 0.0, "at least 2,048 GPUs:"),
+        (2048, 0.5, "2,048 GPUs for 12 hours:"),
+        (1, 1.0, "at least 1 day:"),
+    ],
 )
 def test_the_minimum_is_what_the_offer_has(gpus, days, least):
     assert least in told(gpus=gpus, days=days)

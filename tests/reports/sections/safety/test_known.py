@@ -57,7 +57,7 @@ def test_where_nothing_was_run_the_end_of_the_answer_says_what_is_published_and_
     assert block.items[0].text == (
         "NVFP4: +0.050 nats against BF16, published for DeepSeek-V3 16B at 1,500 steps."
     )  # what a nat of it costs is of another model's loss: in the full answer
-    assert block.items[1].text == "BF16 and FP16: not tested; `mpplan numerics` does this on small models."
+    assert block.items[1].text == "BF16 and FP16: not tested; `mpplan numerics` can test on small models."
     assert block.items[-1].text.endswith("these figures are not from your run.")
 
 
@@ -66,7 +66,7 @@ def test_where_nothing_is_known_one_sentence_says_so():
 
     assert isinstance(block, Prose)
     assert block.plain.startswith("Lower precision can change the model's quality")
-    assert "FP8, BF16 and FP16: not tested; `mpplan numerics` does this" in block.plain
+    assert "FP8, BF16 and FP16: not tested; `mpplan numerics` can test" in block.plain
 
 
 def test_an_answer_of_an_earlier_version_says_what_it_always_said():
