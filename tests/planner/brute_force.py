@@ -104,8 +104,8 @@ class OneLayout(Parts):
         if m.expert_groups:
             met = domains * (1 - self.missed_by(m.expert_groups / domains))
         sent_bytes = self.tokens / self.split * m.top_k * self.routed_width() * self.a * self.busiest_ratio()
-        each = 1.0 if self.r.moe_dispatcher == "alltoall" else min(1.0, met / m.top_k)
-        exchange_s = self.all_to_all(sent_bytes, group, each)
+        plain = self.r.moe_dispatcher == "alltoall"
+        exchange_s = self.all_to_all(sent_bytes, group, 1.0 if plain else min(1.0, met / m.top_k), not plain)
         return (
             (4 + 2 * self.run_again)
             * exchange_s
