@@ -288,7 +288,10 @@ class OneLayout(Parts):
         host_s = max(self.stages()) * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * passes + 60 * q.launch_s
         waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
-        idle = (y.pp - 1) * waited / y.vp  # while the stages fill and drain each waits for its host as well
+        idle = 0.0  # while the stages fill and drain, each of the others waits for its host as well
+        if y.pp > 1:
+            mean = (sum(stages) - slowest) / (y.pp - 1)
+            idle = (y.pp - 1) * ((mean**6 + host_s**6) ** (1 / 6) - mean) / y.vp
         gpus = max(2, y.gpus)
         x = math.sqrt(2 * math.log(gpus))
         worst = max(0.56, x - (math.log(math.log(gpus)) + math.log(4 * math.pi)) / (2 * x) + 0.13)
