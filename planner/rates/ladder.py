@@ -389,7 +389,7 @@ TERM_BUILDERS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "multiprocessors": lambda s, family, name: _term(s, family, name, s.gpu.multiprocessor_cycles_per_s),
     "switch_reduction": _switch_reduction_term,
     "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s),
-    "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
+    "pcie": lambda s, family, name: _term(s, family, name, s.gpu.host_bytes_per_s),
     "routing_age": _routing_age_term,
     "board_power": _board_power_term,
     "host_power": _host_power_term,

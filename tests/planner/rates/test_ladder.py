@@ -283,6 +283,12 @@ def test_without_nvlink_a_node_talks_over_pcie_at_its_efficiency():
     assert mid("h100-sxm5-80gb", gpus_per_node=1).nvlink_bytes_per_s == mid().pcie_bytes_per_s
 
 
+def test_the_host_of_a_module_is_reached_over_its_own_link_and_not_over_pcie():
+    # arXiv 2408.11556: 450 GB/s per direction over NVLink-C2C between the processor and the GPU of Grace Hopper
+    assert mid("gh200-96gb").pcie_bytes_per_s == pytest.approx(parameter("pcie_efficiency").value * 450e9)
+    assert mid("gh200-144gb").pcie_bytes_per_s == mid("gh200-96gb").pcie_bytes_per_s
+
+
 def test_the_network_that_the_user_names_is_the_one_that_counts():
     slow = Network(bytes_per_s=25e9, fabric="")
 
