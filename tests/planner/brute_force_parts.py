@@ -49,7 +49,7 @@ def on_surface(surface: Surface, flop: float, *sizes: float) -> float:
 
 def product_on(surface: Surface, rows: float, columns: float, inner: float) -> float:
     """Seconds of a product."""
-    return on_surface(surface, 2 * rows * columns * inner, columns, inner, rows)
+    return on_surface(surface, 2 * max(rows, 16) * columns * inner, columns, inner, rows)
 
 
 def watts_alone(power: ProductPower, rows: float, columns: float, inner: float, seconds: float) -> float:
