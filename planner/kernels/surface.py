@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -145,6 +146,15 @@ def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, le
     """
     longer = np.maximum(length / surface.axes[-1].nodes[-1], 1.0)
     return surface.seconds(flop, head_dim, heads * longer, length)
+
+
+@lru_cache(maxsize=512)
+def at_most(surface: Surface, rate: float) -> Surface:
+    """A surface no rate of which exceeds the given one; the same surface if none does."""
+    limit = float(np.log(rate))
+    if surface.log_rate.max() <= limit:
+        return surface
+    return replace(surface, log_rate=np.minimum(surface.log_rate, limit))
 
 
 @lru_cache(maxsize=512)
