@@ -79,6 +79,7 @@ def _gpu(row: Row) -> Gpu:
         device_name_pattern=row.opt_text("device_name_pattern"),
         device_power_limit_max_w=row.opt_number("device_power_limit_max_w", low=30, high=5000),
         power_limit_min_w=row.opt_number("power_limit_min_w", low=5, high=5000),
+        c2c_bytes_per_s=_scaled(row.opt_number("c2c_gb_per_s_per_direction", low=50, high=10_000), GB),
         notes=row.cell("notes"),
     )
 

@@ -65,7 +65,14 @@ class Gpu:
     """Highest power limit at which the name still means this part; None if name and memory identify it."""
     power_limit_min_w: float | None = None
     """Lowest power limit that its driver accepts."""
+    c2c_bytes_per_s: float | None = None
+    """Rate per direction to the processor on the same module (NVLink-C2C of Grace Hopper); None without one."""
     notes: str = ""
+
+    @property
+    def host_bytes_per_s(self) -> float:
+        """Rate per direction to the memory of the host: of NVLink-C2C where the module has it, otherwise of PCIe."""
+        return self.c2c_bytes_per_s or self.pcie_bytes_per_s
 
     @property
     def multiprocessor_cycles_per_s(self) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -106,9 +107,17 @@ MATMUL_AXES = (Axis(name="n", first=9, count=8), Axis(name="k", first=9, count=8
 """Shapes of a product `[m, k] x [k, n]`: n and k from 512 to 65 536, m from 16 to 32 768."""
 
 
+FEWEST_ROWS = MATMUL_AXES[2].nodes[0]
+"""Rows of the smallest measured products, which take as long as it takes to read their weights."""
+
+
 def product_s(surface: Surface, m: Value, n: Value, k: Value) -> Value:
-    """Seconds of a product `[m, k] x [k, n]` on a surface with `MATMUL_AXES`."""
-    return surface.seconds(2.0 * m * n * k, n, k, m)
+    """Seconds of a product `[m, k] x [k, n]` on a surface with `MATMUL_AXES`.
+
+    Products of fewer than `FEWEST_ROWS` rows read as many weights, and tensor cores round their rows up: they take as
+    long as products of that many.
+    """
+    return surface.seconds(2.0 * np.maximum(m, FEWEST_ROWS) * n * k, n, k, m)
 
 
 ATTENTION_AXES = (
@@ -137,6 +146,15 @@ def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, le
     """
     longer = np.maximum(length / surface.axes[-1].nodes[-1], 1.0)
     return surface.seconds(flop, head_dim, heads * longer, length)
+
+
+@lru_cache(maxsize=512)
+def at_most(surface: Surface, rate: float) -> Surface:
+    """A surface no rate of which exceeds the given one; the same surface if none does."""
+    limit = float(np.log(rate))
+    if surface.log_rate.max() <= limit:
+        return surface
+    return replace(surface, log_rate=np.minimum(surface.log_rate, limit))
 
 
 @lru_cache(maxsize=512)

@@ -254,14 +254,27 @@ def all_reduce_s(
 
 
 def all_to_all_s(
-    send_bytes: Array | Value, group: RankGroup, rates: Rates, copies_per_node: Array | Value = 1.0
+    send_bytes: Array | Value,
+    group: RankGroup,
+    rates: Rates,
+    copies_per_node: Array | Value = 1.0,
+    *,
+    forwards: bool = False,
 ) -> Value:
     """Time of an all-to-all in which every rank sends `send_bytes` in total, spread evenly.
 
-    `copies_per_node` is below 1 where a token bound for several experts on one node crosses the network only once.
+    Args:
+        send_bytes: bytes that one rank sends.
+        group: the ranks.
+        rates: mid values or draws.
+        copies_per_node: share of the bytes for other nodes that crosses the network; below 1 where a token bound for
+            several experts on one node crosses it only once.
+        forwards: whether what crosses the network arrives at one GPU of the node, which copies it to the others. Every
+            byte then moves over the links of the node where it ends, not only a byte that began there.
     """
     n, r, linked, least = group.size, group.inside, group.linked, group.fewest_inside
-    nvlink = send_bytes * (linked - 1) / n / (rates.nvlink_bytes_per_s * group.link_share)
+    over_links = (linked - 1) / (linked if forwards else n)
+    nvlink = send_bytes * over_links / (rates.nvlink_bytes_per_s * group.link_share)
     nic = send_bytes * (n - least) / n * copies_per_node / rates.nic_bytes_per_s
     pcie = np.where(linked < r, send_bytes * (n - linked) / n / rates.pcie_bytes_per_s, 0.0)
     slowest_s = np.maximum(np.maximum(nvlink, pcie), nic)

@@ -115,6 +115,8 @@ class _SharedByStages:
     """Activations that a layer keeps of one micro-batch for its backward pass."""
     logits: Value
     """Logits on the stage with the output layer."""
+    logit_gradients: Value
+    """What is left of them while the output layer is run backward: their gradient in the type of activations."""
     working: Value
     """Working memory that exists once, while one layer is run backward."""
     copies_at_work: Value
@@ -129,6 +131,7 @@ def _shared_by_stages(recipe: Recipe, at: Layouts, work: Work, shards: Shards, r
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
     return _SharedByStages(
         kept=kept * recipe.backward_share, logits=_logit_bytes(recipe, work, rates),
+        logit_gradients=_logit_elements(recipe, work) * recipe.policy.activation_bytes,
         working=working_bytes(recipe, work, at, kept, uncheckpointed),
         copies_at_work=copies_at_work(recipe, shards, at),
         temporary_copies=temporary_copies(recipe, shards, at), comm_buffers=axes * rates.nccl_bytes,
@@ -155,7 +158,10 @@ def _stage(recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards,
     layers = shards.layers_last if last else shards.layers_most
     stored = common.kept * (2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last))
     logits = common.logits if last else np.where(at.pp == 1, common.logits, 0.0)
-    at_loss = logits + gathered.at_loss > common.working + gathered.in_layer + common.copies_at_work
+    logit_gradients = np.minimum(logits, common.logit_gradients)
+    at_head = logit_gradients + gathered.of_head > logits + gathered.at_loss
+    logits, of_ends = np.where(at_head, logit_gradients, logits), np.where(at_head, gathered.of_head, gathered.at_loss)
+    at_loss = logits + of_ends > common.working + gathered.in_layer + common.copies_at_work
     activations = stored + np.where(at_loss, 0.0, common.working)
     logits = np.where(at_loss, logits, 0.0)
     gradients = _alive(held.gradients, activations + logits, recipe, at)
@@ -170,7 +176,7 @@ def _stage(recipe: Recipe, at: Layouts, common: _SharedByStages, shards: Shards,
         activations,
         logits,
         kept_copies(recipe, shards, at, last=last) + np.where(at_loss, 0.0, common.copies_at_work),
-        gathered.held + np.where(at_loss, gathered.at_loss, gathered.in_layer),
+        gathered.held + np.where(at_loss, of_ends, gathered.in_layer),
         common.comm_buffers,
         common.framework,
     )
@@ -213,10 +219,13 @@ def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
     """
     copies_to_fp32 = stored_loss(recipe) not in ("fsdp-compile", "fused")
     wider = 0.0 if copies_to_fp32 else recipe.policy.activation_bytes - 2.0
-    per_logit, elements = rates.logit_stored_bytes + wider, work.logit_elements
-    if recipe.fused_head:
-        elements = elements / max(1, math.ceil(recipe.model.vocab / recipe.model.hidden))
-    return work.splits.spread(elements * per_logit)
+    return _logit_elements(recipe, work) * (rates.logit_stored_bytes + wider)
+
+
+def _logit_elements(recipe: Recipe, work: Work) -> Value:
+    """Logits that exist at once, `[layout]`: a chunk of them where the loss is fused with the output layer."""
+    chunks = max(1, math.ceil(recipe.model.vocab / recipe.model.hidden)) if recipe.fused_head else 1
+    return work.splits.spread(work.logit_elements / chunks)
 
 
 def memory_error_factor(rates: Rates) -> Value:

@@ -48,6 +48,8 @@ class TemporaryCopies:
     """Copies in addition to `held` while a layer is run backward."""
     at_loss: Value
     """Copies in addition to `held` while the loss is computed."""
+    of_head: Value
+    """Copies in addition to `held` while the output layer is run backward."""
 
 
 def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States:
@@ -126,21 +128,41 @@ def sums_wider(policy: PrecisionPolicy) -> bool:
 
 
 def temporary_copies(recipe: Recipe, shards: Shards, at: Layouts) -> TemporaryCopies:
-    """Temporary copies under ZeRO-3: gathered parameters of two units at once, and unreduced gradients of one unit."""
-    unit = shards.dense_per_layer + shards.expert_per_layer
+    """Temporary copies under ZeRO-3: gathered parameters of two units at once, and unreduced gradients of one unit.
+
+    The units are layers, and the output layer. The gradient of the output layer is unreduced while every activation is
+    still kept. With a large vocabulary and few tokens, it is larger than the logits.
+    """
+    largest, two = largest_layers(recipe, shards)
     grads = 0.0 if recipe.how.adapts else reduced_bytes(recipe, at)
     gather = gathered_bytes(recipe, at)
-    whole_stage = shards.layers_most * unit
+    whole_stage = shards.layers_most * (shards.dense_per_layer + shards.expert_per_layer)
     keep: Value = 0.0 if recipe.reshard_after_forward else whole_stage * gather
     # Under a pipeline FSDP keeps parameters gathered and gradients unreduced over all micro-batches of a step.
     keep = np.where(at.pp > 1, whole_stage * (gather + grads), keep)
     sharded = (at.zero == 3) * 1.0
     head = recipe.model.head_params / at.tp
+    at_loss = head * gathered_bytes_of_ends(recipe, at) + largest * gather
     return TemporaryCopies(
         held=sharded * keep,
-        in_layer=sharded * unit * (2.0 * gather + grads),
-        at_loss=sharded * (head * gathered_bytes_of_ends(recipe, at) + unit * gather),
+        in_layer=sharded * (two * gather + largest * grads),
+        at_loss=sharded * at_loss,
+        of_head=sharded * (at_loss + head * (grads if recipe.trains_all else 0.0)),
     )
+
+
+def largest_layers(recipe: Recipe, shards: Shards) -> tuple[Value, Value]:
+    """Parameters on this GPU of the largest layer, and of the largest two neighbours, `[layout]` each.
+
+    The equations use a mean layer. Where only some layers have routed experts, a layer with all of its experts has
+    several times its size, and so has a unit that is gathered or whose gradients are reduced.
+    """
+    model, dense = recipe.model, shards.dense_per_layer
+    if isinstance(shards.expert_per_layer, float):
+        return dense, 2.0 * dense
+    experts = shards.expert_per_layer / (model.held_share * model.moe_share)
+    with_experts = 2.0 if model.moe_every == 1 and model.moe_layers > 1 else 1.0
+    return dense + experts, 2.0 * dense + with_experts * experts
 
 
 def kept_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:

@@ -163,9 +163,11 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
     per_layer, slowest = stage.per_layer, stage.total
     m = at.grad_accum.astype(np.float64)
     every_stage = recipe.model.layers * per_layer + head.total
-    launch = _launch(recipe, cluster, at, shards.layers_most, slowest, rates)
-    bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
-    bubble_launch = (at.pp - 1) * launch / at.vp
+    host_s = _host_s(recipe, cluster, at, shards.layers_most, rates)
+    launch, others_s = waiting_s(host_s, slowest), every_stage - slowest
+    bubble = np.where(at.pp > 1, others_s / at.vp, 0.0)
+    mean_other_s = np.where(at.pp > 1, others_s / np.maximum(at.pp - 1, 1), slowest)
+    bubble_launch = (at.pp - 1) * waiting_s(host_s, mean_other_s) / at.vp
     busy = m * slowest
     dp_comm = data_parallel(recipe, cluster, shards, at, slowest, rates).total_s
     pp_comm = comm.send * (m * at.vp + at.pp - 1)  # one per chunk of a micro-batch, and more while stages fill
@@ -228,20 +230,21 @@ def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates)
     return np.where(at.tp > 1, calls * (rates.collective_launch_s + waits), 0.0)
 
 
-def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
-    """Time in one micro-batch that the GPU waits for the host to launch kernels; small work is launch-bound.
-
-    The longer of host and GPU time dominates, but softly (a norm of order `LAUNCH_NORM`), because parts of a layer wait
-    for the host before the whole layer does.
-    """
+def _host_s(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, rates: Rates) -> Value:
+    """Time that the host needs to launch the kernels of one micro-batch on a stage of so many layers."""
     passes = (recipe.forward_passes + 2.0 * recipe.backward_share) / 3.0  # a forward pass launches a third
     passes_with_recompute = passes + recipe.backward_share * FULL_SHARE[at.act_ckpt] / 3.0
     layer_s = launches_per_layer(recipe, rates) * rates.launch_s + _tensor_calls_s(recipe, cluster, at, rates)
-    return waiting_s(layers * layer_s * passes_with_recompute + END_LAUNCHES * rates.launch_s, gpu_s)
+    host_s: Value = layers * layer_s * passes_with_recompute + END_LAUNCHES * rates.launch_s
+    return host_s
 
 
 def waiting_s(host_s: Value, gpu_s: Value) -> Value:
-    """Time that the GPU waits for the host: the norm of order `LAUNCH_NORM` of both times, less the GPU's time."""
+    """Time that the GPU waits for the host to launch kernels; small work is launch-bound.
+
+    The longer of host and GPU time dominates, but softly (a norm of order `LAUNCH_NORM`), because parts of a layer wait
+    for the host before the whole layer does. The result is that norm, less the GPU's time.
+    """
     ratio = np.asarray(host_s) / gpu_s
     waits: Value = gpu_s * ((1.0 + ratio**LAUNCH_NORM) ** (1.0 / LAUNCH_NORM) - 1.0)
     return waits

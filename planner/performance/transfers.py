@@ -181,7 +181,8 @@ def expert_transfers(
     share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,
-        once_s=all_to_all_s(busiest, group, rates, crossing), times=4.0 * share,
+        once_s=all_to_all_s(busiest, group, rates, crossing, forwards=recipe.moe_dispatcher == "deepep"),
+        times=4.0 * share,
         forward_times=2.0 * share, exposed_ratio=1.0 - rates.overlap_ep_ratio,
     )  # fmt: skip
     return (exchange,)

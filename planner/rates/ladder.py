@@ -21,7 +21,7 @@ from planner.hardware.gpu import Gpu
 from planner.kernels.collectives import CollectiveSurfaces, collective_surfaces
 from planner.kernels.nearest import nearest_surface
 from planner.kernels.power import ProductPower
-from planner.kernels.surface import Surface, large_flop_per_s
+from planner.kernels.surface import Surface, at_most, large_flop_per_s
 from planner.lazy import dataclass
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
@@ -230,15 +230,15 @@ def _surface_term(
 ) -> Term:
     """Rate that a large kernel sustains, times the ratios that kernels of a training step reach of it (`reached`).
 
-    The spread of shapes around the surface and of stacks is added. No draw exceeds the peak or the rate of the fastest
-    measured stack; a surface is the median of the stacks.
+    The spread of shapes and of stacks is added. No shape exceeds the peak, and no draw the fastest of the stacks.
     """
-    is_measured = surface.evidence.kind is EvidenceKind.PUBLISHED
+    is_measured, peak = surface.evidence.kind is EvidenceKind.PUBLISHED, setting.gpu.reachable_flop_per_s[compute]
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if is_measured else TRANSFER_SD]))
+    ratio = float(np.prod([on.row.value**on.power for on in reached]))
+    surface = at_most(surface, peak / ratio)
     sustained_flop_per_s = large_flop_per_s(surface)
     fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
-    ceiling = min(setting.gpu.reachable_flop_per_s[compute], sustained_flop_per_s * fastest)
-    value = sustained_flop_per_s * float(np.prod([on.row.value**on.power for on in reached]))
+    ceiling, value = min(peak, sustained_flop_per_s * fastest), sustained_flop_per_s * ratio
     return Term(
         name=name, value=min(value, ceiling), own_sd=spread, rests_on=reached, ceiling=ceiling, family=family,
         evidence=replace(surface.evidence, terms=(name,)), surface=surface,
@@ -389,7 +389,7 @@ TERM_BUILDERS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "multiprocessors": lambda s, family, name: _term(s, family, name, s.gpu.multiprocessor_cycles_per_s),
     "switch_reduction": _switch_reduction_term,
     "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s),
-    "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
+    "pcie": lambda s, family, name: _term(s, family, name, s.gpu.host_bytes_per_s),
     "routing_age": _routing_age_term,
     "board_power": _board_power_term,
     "host_power": _host_power_term,

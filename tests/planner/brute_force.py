@@ -104,8 +104,8 @@ class OneLayout(Parts):
         if m.expert_groups:
             met = domains * (1 - self.missed_by(m.expert_groups / domains))
         sent_bytes = self.tokens / self.split * m.top_k * self.routed_width() * self.a * self.busiest_ratio()
-        each = 1.0 if self.r.moe_dispatcher == "alltoall" else min(1.0, met / m.top_k)
-        exchange_s = self.all_to_all(sent_bytes, group, each)
+        plain = self.r.moe_dispatcher == "alltoall"
+        exchange_s = self.all_to_all(sent_bytes, group, 1.0 if plain else min(1.0, met / m.top_k), not plain)
         return (
             (4 + 2 * self.run_again)
             * exchange_s
@@ -288,7 +288,10 @@ class OneLayout(Parts):
         host_s = max(self.stages()) * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * passes + 60 * q.launch_s
         waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
-        idle = (y.pp - 1) * waited / y.vp  # while the stages fill and drain each waits for its host as well
+        idle = 0.0  # while the stages fill and drain, each of the others waits for its host as well
+        if y.pp > 1:
+            mean = (sum(stages) - slowest) / (y.pp - 1)
+            idle = (y.pp - 1) * ((mean**6 + host_s**6) ** (1 / 6) - mean) / y.vp
         gpus = max(2, y.gpus)
         x = math.sqrt(2 * math.log(gpus))
         worst = max(0.56, x - (math.log(math.log(gpus)) + math.log(4 * math.pi)) / (2 * x) + 0.13)
@@ -392,8 +395,11 @@ class OneLayout(Parts):
         if r.fused_head:  # as many chunks of tokens as the hidden state goes into the vocabulary
             logits /= max(1, math.ceil(self.m.vocab / self.m.hidden))
         logits = logits if y.pp == 1 or last else 0.0
-        always, in_layer, at_loss = self.gathered_bytes(dense + expert)
+        always, in_layer, at_loss, of_head = self.gathered_bytes(dense, expert)
         copies, one_layer = self.casts(layers, dense + expert)
+        left = min(logits, logits / of_logit * a)  # the gradient of the logits, while that of the output layer is made
+        if left + of_head > logits + at_loss:
+            logits, at_loss = left, of_head
         if logits + at_loss > working + in_layer + one_layer:
             items |= {"activations": stored, "logits": logits, "gathered_params": always + at_loss}
             items["fp8_copies"] = copies
@@ -491,20 +497,25 @@ class OneLayout(Parts):
         casts = (p.weight_bytes, p.activation_bytes) == (4, 2)  # autocast: ZeRO 3 gathers what is cast already
         return (layers * each, unpacked) if stays else (0.0, (0.0 if casts else at_work) + unpacked)
 
-    def gathered_bytes(self, unit: float) -> tuple[float, float, float]:
-        """Gathered parameters with ZeRO-3: those that stay, those of a layer at work, those of the loss."""
-        r, y = self.r, self.y
+    def gathered_bytes(self, dense: float, expert: float) -> tuple[float, float, float, float]:
+        """Copies with ZeRO-3: those that stay, those of a layer at work, of the loss, and of the output layer's end."""
+        r, y, m = self.r, self.y, self.m
         if y.zero != 3:
-            return 0.0, 0.0, 0.0
+            return 0.0, 0.0, 0.0, 0.0
         whole, summed = self.sent_each()
         each = 0.516 if self.four_bits else whole
         gradient = summed if r.trains_all else 0.0
-        stage = max(self.stages()) * unit
+        stage = max(self.stages()) * (dense + expert)
         stays = stage * (each + gradient) if y.pp > 1 else 0.0
         if y.pp == 1 and not r.reshard_after_forward:
             stays = stage * each
-        head = self.m.vocab * self.m.hidden / y.tp * whole
-        return stays, 2 * unit * each + unit * gradient, head + unit * each
+        routed = m.experts * m.mlp_matrices * self.routed_width() * m.expert_ffn / (y.ep * self.etp)
+        held = [routed if kind.routes else 0.0 for kind in self.layers]
+        pairs = [before + after for before, after in itertools.pairwise(held)] or held
+        head = m.vocab * m.hidden / y.tp
+        at_loss = head * whole + (dense + max(held)) * each
+        in_layer = (2 * dense + max(pairs)) * each + (dense + max(held)) * gradient
+        return stays, in_layer, at_loss, at_loss + head * gradient
 
     def memory(self) -> dict[str, float]:
         first, last = self.stage_memory(last=False), self.stage_memory(last=True)

@@ -49,7 +49,7 @@ def on_surface(surface: Surface, flop: float, *sizes: float) -> float:
 
 def product_on(surface: Surface, rows: float, columns: float, inner: float) -> float:
     """Seconds of a product."""
-    return on_surface(surface, 2 * rows * columns * inner, columns, inner, rows)
+    return on_surface(surface, 2 * max(rows, 16) * columns * inner, columns, inner, rows)
 
 
 def watts_alone(power: ProductPower, rows: float, columns: float, inner: float, seconds: float) -> float:
@@ -601,11 +601,11 @@ class Parts:
         line = max(inner, outer) + (messages or 1) * latency
         return line if measured is None else measured
 
-    def all_to_all(self, sent: float, group: tuple[int, int, int], copies: float) -> float:
+    def all_to_all(self, sent: float, group: tuple[int, int, int], copies: float, copied: bool = False) -> float:
         n, r, joined = group
         measured = self.measured_s("all_to_all", sent, group, 1)
         inner = max(
-            sent * (joined - 1) / n / self.link_rate(joined),
+            sent * (joined - 1) / (joined if copied else n) / self.link_rate(joined),
             sent * (n - joined) / n / self.q.pcie_bytes_per_s if joined < r else 0.0,
         )
         outer = sent * (n - self.fewest_together(n, r)) / n * copies / self.q.nic_bytes_per_s

@@ -79,6 +79,13 @@ def _list(rows: list[Gpu]) -> str:
     return table(headers, lines)
 
 
+def _own_host_link(gpu: Gpu) -> tuple[tuple[str, str], ...]:
+    """The link to a processor on the same module, if there is one."""
+    if gpu.c2c_bytes_per_s is None:
+        return ()
+    return (("NVLink-C2C", f"{figure(gpu.c2c_bytes_per_s, GB)} GB/s per direction to the processor"),)
+
+
 def _details(gpu: Gpu) -> str:
     measured = ", ".join(
         f"{compute_type} {figure(rate, TERA)}" for compute_type, rate in gpu.measured_matmul_flop_per_s.items()
@@ -101,6 +108,7 @@ def _details(gpu: Gpu) -> str:
                 f"{figure(gpu.nvlink_bytes_per_s, GB)} GB/s per direction, {gpu.nvlink_domain_gpus} GPUs",
             ),
             ("PCIe", f"{figure(gpu.pcie_bytes_per_s, GB)} GB/s per direction"),
+            *_own_host_link(gpu),
             ("node", f"{gpu.gpus_per_node} GPUs, {figure(nic, GIGA)} Gbit/s each, host {figure(gpu.host_power_w)} W"),
             ("confidence", f"{gpu.confidence} (A agreeing sources, B one good source, C conflicting or remembered)"),
             ("source", f"{gpu.evidence.source} ({gpu.evidence.date})"),

@@ -48,6 +48,14 @@ def test_three_dimensions_interpolate_each_on_its_own():
     assert cube.rate(np.sqrt(2.0), 2.0, np.sqrt(2.0)) == pytest.approx(np.sqrt(2.0) * 3.0 * np.sqrt(5.0))
 
 
+def test_a_product_of_few_rows_takes_as_long_as_the_reading_of_its_weights():
+    h100 = load_surface("matmul:h100-sxm5-80gb:bf16")
+    one, sixteen = (float(product_s(h100, rows, 16384.0, 16384.0)) for rows in (1.0, 16.0))
+
+    assert one == sixteen
+    assert one > 2 * 16384**2 / 3.35e12  # 16-bit weights at the memory bandwidth of gpus.csv
+
+
 def test_one_node_stands_for_every_size():
     plane = flat(np.log(np.array([[1e9, 4e9]])), Axis(name="a", first=7, count=1), Axis(name="b", first=0, count=2))
 

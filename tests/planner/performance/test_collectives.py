@@ -135,6 +135,14 @@ def test_tokens_that_share_a_node_cross_the_network_once():
     assert shared == pytest.approx(whole / 2)
 
 
+@pytest.mark.parametrize(("forwards", "share"), [(False, 7 / 16), (True, 7 / 8)])
+def test_what_one_gpu_of_a_node_copies_to_the_others_moves_over_their_links_again(forwards, share):
+    rates = plain_rates(nvlink_bytes_per_s=200e9, nic_bytes_per_s=1e15)
+
+    # Of 16 ranks on two nodes, half of the bytes end on either node, 7/8 of them on another GPU than the first there.
+    assert float(all_to_all_s(1e9, group(16), rates, 0.25, forwards=forwards)[0]) == pytest.approx(1e9 * share / 200e9)
+
+
 def test_the_switch_reduces_within_each_of_two_nodes_as_their_measured_rate_shows():
     # interconnect.csv ic127: 487 GB/s on the bus over 2 x 8 H100, where a ring stays below 0.82 of 450 (ic041)
     rates = plain_rates(nvlink_bytes_per_s=367e9, nic_bytes_per_s=50e9, nvls_gain_ratio=1.3)

@@ -210,6 +210,13 @@ def test_a_token_for_several_experts_of_one_node_crosses_the_network_once():
     assert seconds(spread.ep) == pytest.approx(4 * 4096 * 7168 * 2 * distinct * 56 / 64 / LINK * 58 / 61)
 
 
+def test_experts_on_two_nodes_are_reached_no_faster_than_the_links_of_one_node_allow():
+    # H800: NVLink at 200 GB/s. Half of the tokens enter a node over the network once, then all eight copies are spread.
+    training, where = recipe("deepseek-v3"), layout(dp=64, ep=16)
+    comm = axes(training, where, links(nvlink_bytes_per_s=200e9, nic_bytes_per_s=50e9), "h800-sxm5-80gb")
+    assert seconds(comm.ep) == pytest.approx(4 * 4096 * 7168 * 2 * 8 * 7 / 8 / 200e9 * 58 / 61)
+
+
 def test_a_pipeline_passes_activations_and_gradients_of_its_sequence_shard():
     training = recipe(gpt(8, 4096, 32))
     comm = axes(training, layout(tp=4, pp=2, dp=4, grad_accum=8))

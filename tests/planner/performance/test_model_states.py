@@ -316,6 +316,26 @@ def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():
     assert float(np.ravel(items.gathered_params)[0]) == pytest.approx(2 * 128_256 * 8192 + 0.516 * 855.65e6, rel=1e-3)
 
 
+def test_fsdp_holds_the_unreduced_gradient_of_a_large_output_layer_with_few_tokens():
+    training = recipe("gemma-2-9b", "bf16-fsdp", stack="fsdp-compile", seq_len=128)
+    items = memory_items(training, layouts(dp=8, zero=3, grad_accum=4), plain_rates(logit_stored_bytes=6.0))
+
+    # 256,000 x 3,584 gathered in 16 bits with its gradient in FP32, and a layer gathered ahead
+    head, each_layer = 256_000 * 3584, 198.2e6
+    assert float(np.ravel(items.gathered_params)[0]) == pytest.approx(6 * head + 2 * each_layer, rel=1e-3)
+    assert float(np.ravel(items.logits)[0]) == 2 * 128 * 256_000  # of the logits, only their 16-bit gradient is left
+
+
+def test_fsdp_gathers_a_layer_with_all_of_its_experts_where_only_every_second_has_them():
+    training = recipe("llama-4-maverick", "bf16-fsdp", stack="fsdp-compile", seq_len=128)
+    items = memory_items(training, layouts(dp=64, zero=3, grad_accum=4), plain_rates(logit_stored_bytes=6.0))
+
+    # 128 experts of 3 x 5120 x 8192 in 16 bits, and their gradients in FP32; beside them the layer before, without any
+    experts = 128 * 3 * 5120 * 8192
+    dense = float(np.ravel(shard_params(training, layouts(dp=64, zero=3)).dense_per_layer)[0])
+    assert float(np.ravel(items.gathered_params)[0]) == pytest.approx(6 * experts + 8 * dense)
+
+
 @pytest.mark.parametrize(
     ("stack", "policy", "ranks", "each"),
     [

@@ -172,6 +172,12 @@ def test_every_stage_of_a_pipeline_waits_for_its_own_host():
     assert seconds(times.compute + times.launch + times.bubble) == pytest.approx(11 * 420 * 6e-6, rel=1e-4)
     assert seconds(times.bubble) == pytest.approx(3 * 420 * 6e-6, rel=1e-4)
 
+    # An output layer that takes the last stage half of the host's time shortens no other stage's wait.
+    wide = replace(training, model=replace(training.model, vocab=72_000))
+    times, alone = (step(wide, layout(pp=4, grad_accum=8), free) for free in (rates, rates.replaced(launch_s=0.0)))
+    assert 0.4 < seconds(alone.compute) / 8 / (420 * 6e-6) < 0.6
+    assert seconds(times.compute + times.launch + times.bubble) == pytest.approx(11 * 420 * 6e-6, rel=0.02)
+
 
 @given(settings_of_recipes())
 def test_the_items_are_those_of_the_document_and_sum_to_the_step(setting):

@@ -277,10 +277,25 @@ def test_links_that_nobody_measured_reach_a_share_of_their_rate():
     assert not rate.by_operation
 
 
+@pytest.mark.parametrize("gpu", ["h20-sxm-96gb", "rtx-5090", "h100-sxm5-80gb"])
+def test_no_shape_of_a_product_is_faster_than_the_peak(gpu):
+    rates = resolve_rates(cluster(gpu), recipe(policy="fp8")).sample()
+    surface = rates.surface("linear_flop_per_s")
+
+    fastest = float(np.exp(surface.log_rate.max())) * rates.linear_flop_per_s / large_flop_per_s(surface)
+    assert fastest <= find_gpu(gpu).reachable_flop_per_s["fp8"] * (1 + 1e-12)
+
+
 def test_without_nvlink_a_node_talks_over_pcie_at_its_efficiency():
     # L40S: PCIe 4.0 x16, 16 GT/s x 16 lanes x 128/130 = 31.5 GB/s
     assert mid("l40s").nvlink_bytes_per_s == pytest.approx(parameter("pcie_efficiency").value * 31.5e9, rel=2e-3)
     assert mid("h100-sxm5-80gb", gpus_per_node=1).nvlink_bytes_per_s == mid().pcie_bytes_per_s
+
+
+def test_the_host_of_a_module_is_reached_over_its_own_link_and_not_over_pcie():
+    # arXiv 2408.11556: 450 GB/s per direction over NVLink-C2C between the processor and the GPU of Grace Hopper
+    assert mid("gh200-96gb").pcie_bytes_per_s == pytest.approx(parameter("pcie_efficiency").value * 450e9)
+    assert mid("gh200-144gb").pcie_bytes_per_s == mid("gh200-96gb").pcie_bytes_per_s
 
 
 def test_the_network_that_the_user_names_is_the_one_that_counts():
