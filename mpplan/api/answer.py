@@ -370,8 +370,8 @@ def _with_calibration(answer: Answer, question: Question, calibration: ReadCalib
         return answer
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    recipe = question.recipe(question.asked, question.clusters[0])
-    nodes = max((plan.nodes for plan in answer.plans if plan.precision == question.asked.precision), default=1)
+    recipe = question.recipe(question.policy, question.clusters[0])
+    nodes = max((plan.nodes for plan in answer.plans if plan.precision == question.policy.precision), default=1)
     notices = calibration.notices(recipe, gpus, nodes, __version__)
     return replace(answer, warnings=(*answer.warnings, *notices), calibration=facts)
 

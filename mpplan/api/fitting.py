@@ -111,7 +111,7 @@ def _warnings(resolved: ResolvedQuestion, question: Question, ask: Ask) -> tuple
     if resolved.calibration is None:
         return told
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    recipe = question.recipe(question.asked, question.clusters[0])
+    recipe = question.recipe(question.policy, question.clusters[0])
     nodes = max(-(-(question.gpus or 1) // cluster.gpus_per_node) for cluster in question.clusters)
     return (*told, *resolved.calibration.notices(recipe, gpus, nodes, __version__))
 
