@@ -376,9 +376,9 @@ def main() -> None:
             skipped[word(row.reason_skipped)] += 1
     template = (BENCHMARKS / "accuracy.template.md").read_text(encoding="utf-8")
     page = template.format(
-        rows=len(validation.runs),
-        predicted=len(validation.runs) - validation.skipped,
-        scored=validation.overall.n,
+        rows=f"{len(validation.runs):,}",
+        predicted=f"{len(validation.runs) - validation.skipped:,}",
+        scored=f"{validation.overall.n:,}",
         date=left.date,
         budget=budget(validation, left),
         lineages=table(HEADS, left_out_rows(left.report)),

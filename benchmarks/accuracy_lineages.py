@@ -165,9 +165,9 @@ def budget_text(whole: Sequence[WholeRun]) -> str:
     worst = max(run.actual_ratio for run in whole)
     share = f"All {below}" if below == len(whole) else f"{below} of them"
     return (
-        f"**Set aside the high end of the range, about {high:.1f} times the central estimate.** "
+        f"**Set aside the high figure of the range, about {high:.1f} times the central estimate.** "
         f"mpplan predicted {len(whole)} published whole runs by {teams} teams, each without data "
-        f"from its own team. {share} used no more GPU time than the high end of their range; the worst used "
+        f"from its own team. {share} used no more GPU time than the high figure of their range; the worst used "
         f"{worst:.1f} times the central estimate. This covers GPU time at a fixed price. If the price is still open, "
         f"its range comes on top; a firm offer removes it. Costs other than GPUs are not included."
     )
@@ -177,7 +177,7 @@ def budget_rows(whole: Sequence[WholeRun]) -> list[tuple[str, str]]:
     """Return, in words and dollars, the costs of whole runs if the plan of each had stated the same cost."""
     ratios = np.array([run.actual_ratio for run in whole])
     return [
-        ("the typical high end of such a plan: set this aside", _usd(float(np.median([run.high for run in whole])))),
+        ("the typical high figure of such a plan: set this aside", _usd(float(np.median([run.high for run in whole])))),
         ("half of the published runs would have cost no more than", _usd(float(np.quantile(ratios, 0.5)))),
         ("nine in ten no more than", _usd(float(np.quantile(ratios, 0.9)))),
         ("the most expensive", _usd(float(ratios.max()))),
@@ -189,12 +189,12 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
     """Return how reliable whole runs and speeds are for a new team, and after runs of its own; one vote per team."""
     drawn = _by(report["drawn"], "figure")
     before, after = ([_learned(report, figure, count) for figure in ("run", "time")] for count in (0, ENOUGH))
+    teams = " and ".join(str(len(entries)) for entries in after)
     lines = (
         ("how often the published result was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
         ("typical error of the central estimate", [drawn[figure] for figure in ("run", "time")], 2),
         (
-            f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with over {ENOUGH} runs: "
-            f"before learning from {ENOUGH} of them",
+            f"the same, for the {teams} teams with over {ENOUGH} runs: before learning from {ENOUGH} of their runs",
             before,
             2,
         ),

@@ -104,7 +104,7 @@ def test_a_budget_is_told_what_100_000_dollars_became():
 
     assert "about 2.0 times the central estimate" in text
     assert "3 published whole runs by 2 teams" in text
-    assert "2 of them used no more GPU time than the high end of their range" in text
+    assert "2 of them used no more GPU time than the high figure of their range" in text
     assert "the worst used 2.5 times the central estimate" in text
     assert "All 2 used no more GPU time" in budget_text(WHOLE[:2])
     assert (rows["the cheapest"], rows["the most expensive"]) == ("$50,000", "$250,000")

@@ -238,7 +238,7 @@ def test_a_terminal_of_80_columns_shows_every_column(tmp_path):
     assert str(pair["pairs"]) in row.split()
     assert str(document["parity"][0]["steps"]) in row.split()
     text = " ".join(" ".join(lines).split())
-    for cell in ("9 of 11", "by arithmetic", "needed", "lowered", "flushed", "anyway", "high last"):
+    for cell in ("9 of 11", "by arithmetic", "needed", "lowered", "flushed", "exactly", "high last"):
         assert cell in text
     schedules = lines[next(number for number, line in enumerate(lines) if line.startswith("Schedules")) :]
     assert any("seeds" in line and "steps" in line for line in schedules[:5])

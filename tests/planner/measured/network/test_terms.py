@@ -282,9 +282,7 @@ def test_what_is_open_beyond_the_measured_nodes_is_no_measurement_and_names_what
 
     assert (terms["measured_domains"].value, terms["beyond_measured_ratio"].value) == (4.0, 1.0)
     assert evidence.kind is EvidenceKind.TRANSFERRED
-    assert (
-        "beyond the 4 nodes that were measured the same terms, with 21% more spread for each doubling" in evidence.what
-    )
+    assert "on more than the 4 nodes measured: the same terms, with 21% more spread for each doubling" in evidence.what
     assert "pp_comm_bandwidth.html@924e4d0" in evidence.source
 
 
