@@ -111,10 +111,10 @@ def _model_title(facts: Facts, words: Words) -> str:
 def _whole(view: View, facts: Facts) -> View:
     """Add the sections to the view, and the data for the script of a page."""
     from reports.page.sections import SECTIONS
-    from reports.page.whatif import page_data
+    from reports.page.whatif import slider_data
 
     built = (builder(facts, view.words) for builder in SECTIONS)
-    data, sliders = page_data(facts, view.words)
+    data, sliders = slider_data(facts, view.words)
     return replace(
         view,
         sections=tuple(section for section in built if section is not None),

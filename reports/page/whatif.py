@@ -351,24 +351,19 @@ def _rung(rung: Rung) -> tuple[float | str, ...]:
     return at, per, rung.text, rung.decimals, rung.least, int(rung.cents)
 
 
-def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
-    """Return the data for the page's script (the same arithmetic and number formats), and the sliders to draw."""
+def slider_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
+    """Return what the page's script needs to redo the arithmetic, and the sliders to draw; empty without a plan.
+
+    No slider is drawn where its price is free or unbilled.
+    """
     answer = facts.answer
     knobs = knobs_of(facts, answer) if answer else None
     if answer is None or knobs is None:
         return {}, ()
     plans = [plan for plan in facts.fitting() if plan[ENERGY]]
     quantities = (
-        "money",
-        "unit_price",
-        "days",
-        "gpu_hours",
-        "energy",
-        "carbon",
-        "percent",
-        "plain",
-        facts.amount_quantity,
-    )
+        "money", "unit_price", "days", "gpu_hours", "energy", "carbon", "percent", "plain", facts.amount_quantity,
+    )  # fmt: skip
     quotes, owned = (
         {row["gpu"]: row for row in (facts.doc.get("money") or {}).get(name) or ()} for name in ("quotes", "owned")
     )
@@ -386,7 +381,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
             for plan in plans
             if (plan_knobs := own[plan["precision"]])
         ],
-        "ladders": {name: [_rung(r) for r in words.ladder(name)] for name in (*quantities, facts.amount_quantity)},
+        "ladders": {name: [_rung(r) for r in words.ladder(name)] for name in quantities},
         "words": {
             key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")
         },

@@ -12,7 +12,7 @@ from mpplan.api.document import to_document
 from pricing.book.reading import load_book
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.page.whatif import Base, Knobs, base_of, knobs_of, outcome, page_data, sliders
+from reports.page.whatif import Base, Knobs, base_of, knobs_of, outcome, slider_data, sliders
 from reports.text.language import words_for
 from tests.reports import sample
 from tests.reports.node import in_node
@@ -158,7 +158,7 @@ def test_the_base_figures_are_the_plan_s_own(recorded):
 
 def test_every_slider_holds_the_plan_s_value_inside_its_span(recorded):
     facts = Facts(checked(recorded))
-    _, offered = page_data(facts, words_for("en"))
+    _, offered = slider_data(facts, words_for("en"))
 
     assert [slider.name for slider in offered] == ["price", "electricity", "pue", "grid", "tokens", "goodput", "runs"]
     assert all(slider.low <= slider.value <= slider.high for slider in offered)
@@ -171,7 +171,7 @@ def test_where_own_power_is_free_no_slider_gives_it_a_price(recorded):
     document = deepcopy(recorded)
     for plan in document["plans"]:
         plan["cost_lines"].append(deepcopy(line))
-    _, drawn = page_data(Facts(checked(document)), words_for("en"))
+    _, drawn = slider_data(Facts(checked(document)), words_for("en"))
 
     assert [slider.name for slider in drawn] == ["price", "pue", "grid", "tokens", "goodput", "runs"]
 
@@ -188,7 +188,7 @@ def test_an_answer_without_figures_has_no_sliders():
     document = sample.unsupported_document()
     document["question"]["precision"]["value"] = "fp32"
 
-    assert page_data(Facts(checked(document)), words_for("en")) == ({}, ())
+    assert slider_data(Facts(checked(document)), words_for("en")) == ({}, ())
 
 
 H100 = "h100-sxm5-80gb"
@@ -268,7 +268,7 @@ def asked(tmp_path):
     ids=str,
 )
 def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
-    data, _ = page_data(Facts(asked(**bill)), words_for("en"))
+    data, _ = slider_data(Facts(asked(**bill)), words_for("en"))
     answer = Facts(asked(**(bill | move))).answer
     assert answer is not None
     base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
@@ -294,7 +294,7 @@ def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
     ids=str,
 )
 def test_prices_of_the_reader_s_own_cost_what_mpplan_says_at_these_prices(asked, bill, move):
-    data, _ = page_data(Facts(asked(**bill)), words_for("en"))
+    data, _ = slider_data(Facts(asked(**bill)), words_for("en"))
     answer = Facts(asked(**(bill | {name: str(value) for name, value in move.items()}))).answer
     assert answer is not None
     base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
@@ -305,7 +305,7 @@ def test_prices_of_the_reader_s_own_cost_what_mpplan_says_at_these_prices(asked,
 
 def test_electricity_is_added_to_a_wide_range_of_prices_and_does_not_widen_it(asked):
     """The price of spot machines is uncertain by a factor of several; that of the electricity is given."""
-    data, _ = page_data(Facts(asked(commitment="spot")), words_for("en"))
+    data, _ = slider_data(Facts(asked(commitment="spot")), words_for("en"))
     answer = Facts(asked(commitment="spot", electricity="0.3")).answer
     assert answer is not None
     base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
@@ -320,7 +320,7 @@ def test_electricity_is_added_to_a_wide_range_of_prices_and_does_not_widen_it(as
 def test_own_machines_cost_what_mpplan_says_at_another_price_of_electricity(asked, tmp_path, move, beside):
     (tmp_path / "own.toml").write_text("use.utilisation_ratio = 0.4\n", encoding="utf-8")
     own = {"own": str(tmp_path / "own.toml"), "electricity": "0.1", "pue": "1.25", "beside": beside}
-    data, _ = page_data(Facts(asked(**own)), words_for("en"))
+    data, _ = slider_data(Facts(asked(**own)), words_for("en"))
     answer = Facts(asked(**(own | {name: str(value) for name, value in move.items()}))).answer
     assert answer is not None
     base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
@@ -331,7 +331,7 @@ def test_own_machines_cost_what_mpplan_says_at_another_price_of_electricity(aske
 
 def test_a_price_for_an_unpriced_gpu_leaves_out_costs_beside_it_and_says_so(asked):
     for beside in (True, False):
-        data, _ = page_data(Facts(asked(gpu="mi300x-192gb", beside=beside)), words_for("en"))
+        data, _ = slider_data(Facts(asked(gpu="mi300x-192gb", beside=beside)), words_for("en"))
 
         assert data["at_least"] is beside
         assert {plan.get("at_least", False) for plan in data["plans"]} == {beside}
