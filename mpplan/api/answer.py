@@ -110,10 +110,10 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), detailed: bool =
     outgrown = _outgrown(resolved)
     if outgrown:
         resolved = _with_lean_loss(ask, outgrown, resolved.question) or _over_nodes(ask, outgrown, resolved.question)
-    return _planned(ask, resolved, command, detailed)
+    return _planned(ask, resolved, command, detailed=detailed)
 
 
-def _planned(ask: Ask, resolved: ResolvedQuestion, command: tuple[str, ...], detailed: bool) -> Result:
+def _planned(ask: Ask, resolved: ResolvedQuestion, command: tuple[str, ...], *, detailed: bool) -> Result:
     """Price and plan a question, and add notices about everything that was measured, learned or chosen for it."""
     from mpplan.api.auto import with_chosen_inputs
     from mpplan.api.planned import planned

@@ -45,11 +45,11 @@ def planned(
 
     own = measured or {}
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    shown = detailed and priced.tariff is None
-    settled, answer = _plan(question, with_own_rates(priced, own, parameters), command, shown)
-    if priced.tariff is not None:
+    is_final = priced.tariff is None  # under a tariff, this plan only tells for how many hours electricity is paid
+    settled, answer = _plan(question, with_own_rates(priced, own, parameters), command, detailed=detailed and is_final)
+    if not is_final:
         priced = _by_start(question, priced, answer)
-        settled, answer = _plan(question, with_own_rates(priced, own, parameters), command, detailed)
+        settled, answer = _plan(question, with_own_rates(priced, own, parameters), command, detailed=detailed)
     points = () if records is None else _points(records)
     return replace(answer, money=money_facts(answer, settled, priced, points))
 
@@ -64,7 +64,7 @@ def with_own_rates(priced: Priced, measured: Measured, parameters: Parameters | 
 
 
 def _plan(
-    question: Question, rates_and_prices: RatesAndPrices, command: tuple[str, ...], detailed: bool
+    question: Question, rates_and_prices: RatesAndPrices, command: tuple[str, ...], *, detailed: bool
 ) -> tuple[Question, Answer]:
     """Return the question with its power limits settled, and its answer."""
     from planner.planning.estimate import estimate

@@ -268,8 +268,11 @@ def enumerate_layouts(
 ) -> Layouts:
     """All layouts on exactly `gpus` (a number or several), or on any whole nodes within `gpus_between` if None.
 
+    A single number is a user's, so it must be one that the fixed sizes divide; among several, one that they do not
+    divide just has no layouts.
+
     Raises:
-        UsageError: the fixed values contradict the model, each other or the number of GPUs.
+        UsageError: the fixed values contradict the model, each other or a single number of GPUs.
     """
     _check_fixed(recipe, fixed)
     if isinstance(gpus, int):

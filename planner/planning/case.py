@@ -181,7 +181,7 @@ class Case:
             return evaluation
         gpus = at.gpus.astype(np.float64)
         run = self.run_draws(gpus, evaluation.gpu_h, evaluation.energy.total, prices)
-        return replace(evaluation, cost_usd=total_draws_usd(run, self.billed))
+        return replace(evaluation, cost_usd=total_draws_usd(run, self.bill_prices))
 
     def score(self, at: Layouts, *, energy: bool = False) -> Score:
         """Score many layouts at mid, with energy if requested; layouts far too large are not timed (`TIMED_UP_TO`)."""
@@ -198,7 +198,7 @@ class Case:
         gpus = at.gpus[timed].astype(np.float64)
         run = self.run_draws(gpus, gpus * scores.wall_s[timed] / HOUR_S, scores.energy_j[timed], prices)
         cost_usd = np.full(len(at), np.inf)
-        cost_usd[timed] = total_draws_usd(run, self.billed)
+        cost_usd[timed] = total_draws_usd(run, self.bill_prices)
         return replace(scores, cost_usd=cost_usd)
 
     def score_on(self, fixed: FixedLayout, counts: Iterable[int]) -> tuple[Layouts, Score]:
@@ -234,7 +234,7 @@ class Case:
         return np.asarray(scores.memory_bytes <= usable_bytes(self.cluster.gpu))
 
     @property
-    def billed(self) -> BillPrices:
+    def bill_prices(self) -> BillPrices:
         """The prices behind the lines of a bill."""
         site = self.site
         return BillPrices(

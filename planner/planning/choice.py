@@ -125,7 +125,7 @@ def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[C
 
 def _best_on_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
     """Return the best layout that fits for each of several GPU counts, compared in common passes."""
-    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)  # checked against fixed sizes
+    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)  # see `enumerate_layouts`
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
     scores = case.score(layouts)
     fits = case.fits(scores)

@@ -81,7 +81,7 @@ def _round_number(gpus: float, node: int) -> int:
 
 def _paid_for(case: Case, gpus: int) -> set[int]:
     """Return the GPUs of an offer's minimum, in whole nodes, where a plan has fewer: they cost the same."""
-    quote, node = case.billed.ledger.quote, case.cluster.gpus_per_node
+    quote, node = case.ledger.quote, case.cluster.gpus_per_node
     least = 0 if quote is None else quote.minimum_gpus // node * node
     return {least} if least > gpus else set()
 

@@ -96,7 +96,7 @@ def estimate(
         UsageError: no requested GPU supports the requested precision, or the layout is inconsistent.
     """
     unsupported, prices, site = unsupported_by(question), rates_and_prices.prices, rates_and_prices.site
-    results = _results(question, unsupported, rates_and_prices, detailed)
+    results = _results(question, unsupported, rates_and_prices, detailed=detailed)
     deadline_s = next(result.deadline_s for result in results if result.deadline_s)
     plans = tuple(ranged.plan for result in results for ranged in result.same_gpus)
     cases = tuple(c for result in results for c in result.cases)
@@ -137,7 +137,7 @@ def _why_so_many(results: Iterable[_GpuResult]) -> str:
 
 
 def _results(
-    question: Question, unsupported: list[Unsupported], rates_and_prices: RatesAndPrices, detailed: bool
+    question: Question, unsupported: list[Unsupported], rates_and_prices: RatesAndPrices, *, detailed: bool
 ) -> list[_GpuResult]:
     """Plan every GPU in turn; the first that has the requested precision and a plan sets the deadline.
 
@@ -163,7 +163,7 @@ def _results(
         if gpu in instead and not results:
             break  # no GPU with the requested precision has a plan
         case_of = partial(_asked_case, cluster, rates_and_prices)
-        cases = _cases(question, cluster, rates_and_prices, detailed)
+        cases = _cases(question, cluster, rates_and_prices, detailed=detailed)
         gpu_question = replace(question, policy=asked)
         try:
             results[gpu] = _result_on(gpu_question, cluster, cases, case_of, draws, deadline_s)
@@ -248,7 +248,9 @@ def _instead_of(question: Question, lacking: Unsupported) -> Message:
     return Message.of("hint.best_precision", precision=lacking.instead, lacking=lacking.precision)
 
 
-def _cases(question: Question, cluster: Cluster, rates_and_prices: RatesAndPrices, detailed: bool) -> tuple[Case, ...]:
+def _cases(
+    question: Question, cluster: Cluster, rates_and_prices: RatesAndPrices, *, detailed: bool
+) -> tuple[Case, ...]:
     """Return the cases of all precisions in which the GPU can train."""
     return tuple(
         rates_and_prices.case(question, cluster, policy, detailed=detailed)

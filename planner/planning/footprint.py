@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Booked:
+class BillAndFootprint:
     """The bill and the footprint of one plan."""
 
     cost_usd: Estimate | None
@@ -47,7 +47,7 @@ class Booked:
     sci_kg_per_1e21_flop: Estimate
 
 
-def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booked:
+def bill_and_footprint(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> BillAndFootprint:
     """Return the bill and the footprint of one plan.
 
     Args:
@@ -58,7 +58,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
     """
     n = draws.count
     run = _run(case, gpus, evaluation, draws)
-    cost, lines = run_bill(run, case.billed)
+    cost, lines = run_bill(run, case.bill_prices)
     energy, wall_h = Energy(j=_drawn(evaluation.energy.total, n)), _drawn(evaluation.wall_s, n) / HOUR_S
     energy_mid = metered_mid(case, evaluation.energy)
     power_mid = mean_power(energy_mid, middle(wall_h))
@@ -73,7 +73,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
         at_least=embodied is None,
     )
     market = case.site.market_kg_co2e_per_kwh
-    return Booked(
+    return BillAndFootprint(
         cost_usd=cost,
         cost_lines=lines,
         peak_power_mw=float(peak_of(case, gpus, draws).mw),
@@ -90,7 +90,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
 
 def cost_of(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Estimate | None:
     """Return the total cost of one plan, without its footprint; None where the GPU has no price. Arguments as above."""
-    return run_bill(_run(case, gpus, evaluation, draws), case.billed)[0]
+    return run_bill(_run(case, gpus, evaluation, draws), case.bill_prices)[0]
 
 
 def metered_mid(case: Case, energy: RunEnergy) -> Energy:

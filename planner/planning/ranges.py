@@ -20,7 +20,7 @@ from planner.performance.operations import recomputed_flop_per_token, worked_flo
 from planner.performance.run import RunEnergy
 from planner.planning.case import Case
 from planner.planning.choice import SIMPLER, Choice, complexity, expected_s_per_sequence
-from planner.planning.footprint import booked, metered_mid
+from planner.planning.footprint import bill_and_footprint, metered_mid
 from planner.planning.risk import RISK_DRAWS, risk_of
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
@@ -275,13 +275,13 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
 
 
-BOOKED_APART = ("cost_usd", "carbon_tco2e")
-"""Metrics whose mids are sums and products of other mids (see `booked`)."""
+BUILT_FROM_MIDS = ("cost_usd", "carbon_tco2e")
+"""Metrics whose mids are sums and products of other mids (see `bill_and_footprint`)."""
 
 
 def _ranges(case: Case, drawn: Evaluation, arrays: Mapping[str, Floats]) -> dict[str, Estimate]:
-    """Return the ranges of all metrics except those in `BOOKED_APART`."""
-    ranges = {name: Estimate.of_draws(values) for name, values in arrays.items() if name not in BOOKED_APART}
+    """Return the ranges of all metrics except those in `BUILT_FROM_MIDS`."""
+    ranges = {name: Estimate.of_draws(values) for name, values in arrays.items() if name not in BUILT_FROM_MIDS}
     mid = float(metered_mid(case, drawn.energy).mwh)
     return ranges | {"energy_mwh": Estimate.of_draws(arrays["energy_mwh"], mid=mid)}
 
@@ -298,7 +298,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     at = choice.winner
     drawn = case.evaluate(at, draws)
     gpus, layout = int(at.gpus[0]), at.at(0)
-    book = booked(case, gpus, drawn, draws)
+    footprint = bill_and_footprint(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
     ranges = _ranges(case, drawn, arrays)
     step_range_s = Estimate.of_draws(drawn.step_s)
@@ -329,17 +329,17 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         skipped_step_ratio=_skipped(case),
         energy_items_mwh=_energy_items(drawn.energy, ranges["energy_mwh"].mid),
         gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
-        peak_power_mw=book.peak_power_mw,
-        mean_power_mw=book.mean_power_mw,
-        cost_usd=book.cost_usd,
-        cost_lines=book.cost_lines,
-        carbon_tco2e=book.carbon_tco2e,
-        carbon_market_tco2e=book.carbon_market_tco2e,
-        embodied_tco2e=book.embodied_tco2e,
-        carbon_with_embodied_tco2e=book.carbon_with_embodied_tco2e,
-        model_flop=book.model_flop,
-        sci_kg_per_run=book.sci_kg_per_run,
-        sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
+        peak_power_mw=footprint.peak_power_mw,
+        mean_power_mw=footprint.mean_power_mw,
+        cost_usd=footprint.cost_usd,
+        cost_lines=footprint.cost_lines,
+        carbon_tco2e=footprint.carbon_tco2e,
+        carbon_market_tco2e=footprint.carbon_market_tco2e,
+        embodied_tco2e=footprint.embodied_tco2e,
+        carbon_with_embodied_tco2e=footprint.carbon_with_embodied_tco2e,
+        model_flop=footprint.model_flop,
+        sci_kg_per_run=footprint.sci_kg_per_run,
+        sci_kg_per_1e21_flop=footprint.sci_kg_per_1e21_flop,
         products=() if unseen else products,
         attention_kernel=None if unseen else attention_used(case.recipe, at, case.mid),
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),

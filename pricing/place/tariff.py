@@ -59,7 +59,7 @@ def read_tariff(path: Path) -> Tariff:
         _fill(prices, file, TomlFile(name=file.name, text=file.text, values=period), index)
     empty = np.flatnonzero(np.isnan(prices))
     if empty.size:
-        raise file.fail("period", f"no price for {_hour(int(empty[0]))}; every hour of the week needs one")
+        raise file.fail("period", f"no price for {hour_named(int(empty[0]))}; every hour of the week needs one")
     return Tariff(usd_per_kwh=prices, name=file.text_of("name", path.stem))
 
 
@@ -73,13 +73,14 @@ def _fill(prices: npt.NDArray[np.float64], file: TomlFile, period: TomlFile, ind
         for hour in hours:
             at = day * DAY_HOURS + hour
             if not np.isnan(prices[at]):
-                raise file.fail("period", f"period {index + 1} covers {_hour(at)} a second time")
+                raise file.fail("period", f"period {index + 1} covers {hour_named(at)} a second time")
             prices[at] = usd
 
 
-def _hour(at: int) -> str:
+def hour_named(hour_of_week: int) -> str:
+    """Return the name of an hour of the week: `Monday 0:00` for 0."""
     names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    return f"{names[at // DAY_HOURS]} {at % DAY_HOURS}:00"
+    return f"{names[hour_of_week // DAY_HOURS]} {hour_of_week % DAY_HOURS}:00"
 
 
 def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> float:
@@ -125,8 +126,3 @@ def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fac
         id="electricity:tariff", kind=EvidenceKind.GIVEN, what=what, source=source, used_in=("cost_usd",)
     )
     return Fact(estimate=Estimate(low=min(low, mean), mid=mean, high=max(high, mean)), evidence=evidence)
-
-
-def hour_named(hour_of_week: int) -> str:
-    """Return the name of an hour of the week: `Monday 0:00` for 0."""
-    return _hour(hour_of_week)

@@ -68,19 +68,19 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
     path: str | None = None
     began = time.monotonic()
     for crash in range(RESTARTS + 1):
-        hearing, code, stderr = _once(options, listener)
-        points += hearing.points
-        path = hearing.path or path
-        done = hearing.ended and hearing.lost is None  # whatever its ranks met when they parted
-        interrupted = not done and (code == 130 or hearing.interrupted)
-        if done or interrupted or (code == 0 and hearing.follows):
+        events, code, stderr = _once(options, listener)
+        points += events.points
+        path = events.path or path
+        done = events.ended and events.lost is None  # whatever its ranks met when they parted
+        interrupted = not done and (code == 130 or events.interrupted)
+        if done or interrupted or (code == 0 and events.follows):
             return Ended(
-                points=points, path=path, left_out=hearing.left_out, interrupted=interrupted, crashes=crash,
-                follows=path is None and hearing.follows,
+                points=points, path=path, left_out=events.left_out, interrupted=interrupted, crashes=crash,
+                follows=path is None and events.follows,
             )  # fmt: skip
         if isinstance(options, Options):
             check_rendezvous(stderr, options)
-        words = last_words(code, stderr, hearing.lost)
+        words = last_words(code, stderr, events.lost)
         if path is None:
             raise CannotMeasureError(words, hint="run `mpplan doctor`")
         if options.nnodes > 1 or is_rank(os.environ):
@@ -92,10 +92,10 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
     raise CannotMeasureError(f"the probe process died {RESTARTS + 1} times", hint=f"what was measured is in `{path}`")
 
 
-def _once(options: Asked, listener: Listener) -> tuple[_Hearing, int, str]:
+def _once(options: Asked, listener: Listener) -> tuple[_EventReader, int, str]:
     """Run one process; return its events, its exit code and the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
-    hearing = _Hearing(listener)
+    events = _EventReader(listener)
     with (
         tempfile.TemporaryFile() as errors,
         tempfile.TemporaryDirectory(prefix="mpplan-") as logs,
@@ -110,15 +110,15 @@ def _once(options: Asked, listener: Listener) -> tuple[_Hearing, int, str]:
         ) as process,
     ):
         try:
-            with _passing_on(process) as signals:
+            with _ForwardedSignals(process) as signals:
                 for line in process.stdout or ():
-                    hearing.hear(line)
+                    events.read(line)
                 code = process.wait()
-            hearing.interrupted |= signals.passed
+            events.interrupted |= signals.passed
         except BaseException:
             _stop(process)
             raise
-        return hearing, code, _tail(errors)
+        return events, code, _tail(errors)
 
 
 def _interpreter(options: Asked, logs: str) -> list[str]:
@@ -128,20 +128,27 @@ def _interpreter(options: Asked, logs: str) -> list[str]:
     return [sys.executable, "-m"]
 
 
-class _Hearing:
-    """Turns events into calls of a listener."""
+class _EventReader:
+    """Reads the events of the child, calls a listener, and keeps what its parent must know at the end."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self.points = 0
+        """Points measured so far."""
         self.path: str | None = None
+        """Path of the record; None until it is open."""
         self.left_out: tuple[str, ...] = ()
+        """Groups of points for which there was no time."""
         self.ended = False
+        """Whether the child said that it is done."""
         self.lost: str | None = None
+        """Why the device was lost; None: it was not."""
         self.follows = False
+        """Whether the child is a rank that writes no record."""
         self.interrupted = False
+        """Whether an interruption was forwarded to the child."""
 
-    def hear(self, line: str) -> None:
+    def read(self, line: str) -> None:
         """Handle one event.
 
         Raises:
@@ -185,7 +192,7 @@ class _Hearing:
         self.ended, self.left_out, self.lost = True, tuple(left_out), lost_device
 
 
-class _passing_on:  # noqa: N801 - reads as a word in `with`
+class _ForwardedSignals:
     """Passes interruptions on to the child and waits for it. Ctrl-C may reach the child twice; it hears the first."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -194,7 +201,7 @@ class _passing_on:  # noqa: N801 - reads as a word in `with`
         self.passed = False
         """Whether there was an interruption."""
 
-    def __enter__(self) -> _passing_on:
+    def __enter__(self) -> _ForwardedSignals:
         try:
             self._before = {number: signal.signal(number, self._pass) for number in (signal.SIGTERM, signal.SIGINT)}
         except ValueError:  # not in the main thread: the caller handles signals

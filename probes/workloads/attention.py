@@ -12,7 +12,7 @@ from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.models.flop import ForwardFlop
 from probes.precisions.interface import PrecisionRecipe
-from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
+from probes.timing.trial import Point, PointGroup, ProbePlan, TrialOutcome
 from probes.workloads.expected import group_s
 
 GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
@@ -100,7 +100,7 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int, he
             head_dim=heads[2],
         ),
         counts=replace(ForwardFlop(linear=0.0, attention=forward).of_training(recompute=False), bytes_min=3.0 * moved),
-        build=partial(_build, recipe, heads, batch, length),
+        build=partial(_AttentionTrial, recipe, heads, batch, length),
         memory=True,
         energy_s=ENERGY_S if _is_metered(plan, recipe, length) else 0.0,
     )
@@ -150,7 +150,3 @@ class _AttentionTrial:
         from probes.models.transformer import attention_backend
 
         return TrialOutcome(attention_backend=attention_backend(self.q, self.k, self.v))
-
-
-def _build(recipe: PrecisionRecipe, heads: Heads, batch: int, length: int, device: Device) -> Trial:
-    return _AttentionTrial(recipe, heads, batch, length, device)

@@ -362,16 +362,8 @@ def slider_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slide
         return {}, ()
     plans = [plan for plan in facts.fitting() if plan[ENERGY]]
     quantities = (
-        "money",
-        "unit_price",
-        "days",
-        "gpu_hours",
-        "energy",
-        "carbon",
-        "percent",
-        "plain",
-        facts.amount_quantity,
-    )
+        "money", "unit_price", "days", "gpu_hours", "energy", "carbon", "percent", "plain", facts.amount_quantity,
+    )  # fmt: skip
     quotes, owned = (
         {row["gpu"]: row for row in (facts.doc.get("money") or {}).get(name) or ()} for name in ("quotes", "owned")
     )

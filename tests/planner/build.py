@@ -18,7 +18,7 @@ from planner.models.catalogue import find_model
 from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
-from planner.planning.case import RatesAndPrices
+from planner.planning.case import Case, RatesAndPrices
 from planner.question.asked import Ask
 from planner.question.question import Question
 from planner.question.resolve import resolve
@@ -158,6 +158,16 @@ def rates_and_prices(asked: Question, **changes: object) -> RatesAndPrices:
     """Those prices at that site, and no rates of the user's own."""
     values: dict[str, object] = {"prices": prices(asked), "site": site()}
     return RatesAndPrices(**(values | changes))  # type: ignore[arg-type]
+
+
+def case_for(asked: Question) -> Case:
+    """The requested precision of a question on its first GPU, at those prices."""
+    return rates_and_prices(asked).case(asked, asked.clusters[0])
+
+
+def case_of(**asked: str) -> Case:
+    """The same for a question as typed."""
+    return case_for(make_question(**asked))
 
 
 GPUS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb", "l40s", "mi300x-192gb")

@@ -78,7 +78,7 @@ def steps(known: Known, value: Value, *, frm: Sequence[str], to: Sequence[str] =
     groups: dict[object, dict[str, Measurement]] = {}
     for point in known.points:
         if point.kind == "end_to_end" and point.usable_time and (point.shape.model or "").startswith(model):
-            key = (replace(point.shape), point.setup.recompute, point.setup.compiled, point.device.kind)
+            key = (point.shape, point.setup.recompute, point.setup.compiled, point.device.kind)
             groups.setdefault(key, {})[point.setup.recipe or ""] = point
     return _pairs(known, tuple(groups.values()), value, frm, to)
 

@@ -15,14 +15,9 @@ from planner.planning.case import drawn, make_case
 from planner.rates.terms import Draws
 from planner.training.policies import find_policy
 from planner.units import GIB
-from tests.planner.build import layout, make_question, price, site, unknown_price
+from tests.planner.build import case_of, layout, make_question, price, site, unknown_price
 
 DRAWS = Draws(count=20_001, seed=5)
-
-
-def case_of(**asked: str):
-    question = make_question(**asked)
-    return make_case(question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site())
 
 
 def test_the_draws_of_an_estimate_have_its_percentiles():

@@ -15,7 +15,7 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import memory_of, step_of
 from planner.performance.memory import usable_bytes
-from planner.planning.case import Case, make_case
+from planner.planning.case import Case
 from planner.planning.choice import (
     NEAR,
     SIMPLER,
@@ -36,17 +36,11 @@ from planner.rates.terms import Draws
 from planner.training.recipe import ACT_CKPT
 from tests.examples import examples
 from tests.planner.brute_force_search import fastest
+from tests.planner.build import case_of, recipe, shape
 from tests.planner.build import layouts as layouts_of
-from tests.planner.build import make_question, price, recipe, shape, site
 
 DRAWS = Draws(count=101, seed=0)
 FREE = FixedLayout()
-
-
-def case_of(**asked: str) -> Case:
-    question = make_question(**asked)
-    machine = question.clusters[0]
-    return make_case(question, question.policy, machine, price(machine.gpu.id), site())
 
 
 def small(memory_gib: float = 79.6, layers: int = 8, batch: int = 24, **changes: object) -> Case:

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.planning.case import Case, make_case
+from planner.planning.case import Case
 from planner.planning.risk import CHOICE_DRAWS, RISK_DRAWS, Risks, drawn_bytes, risk_of
-from tests.planner.build import make_question, price, site
+from tests.planner.build import case_of
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    asked = make_question(params="8B", gpus="8")
-    machine = asked.clusters[0]
-    return make_case(asked, asked.policy, machine, price(machine.gpu.id), site())
+    return case_of(params="8B", gpus="8")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.planning.case import Case, make_case
+from planner.planning.case import Case
 from planner.planning.choice import best_given
 from planner.planning.estimate import estimate
 from planner.planning.targets import at_confidence
@@ -12,16 +12,14 @@ from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
-from tests.planner.build import make_question, price, rates_and_prices, site
+from tests.planner.build import case_for, make_question, rates_and_prices
 
 DRAWS = Draws(count=101, seed=0)
 
 
 def question_and_case(**asked: str) -> tuple[Question, Case]:
     question = make_question(**asked)
-    return question, make_case(
-        question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site()
-    )
+    return question, case_for(question)
 
 
 @pytest.mark.parametrize("gpus", [64, 72, 100])

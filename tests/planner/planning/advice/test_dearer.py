@@ -9,8 +9,7 @@ import pytest
 from planner.planning.advice.dearer import FAR_DEARER, far_dearer
 from planner.planning.estimate import estimate
 from planner.rates.terms import Draws
-from tests.planner.build import make_question, parts, rates_and_prices
-from tests.planner.planning.advice.test_warnings import case_of
+from tests.planner.build import case_of, make_question, parts, rates_and_prices
 
 DRAWS = Draws(count=101, seed=0)
 

@@ -14,8 +14,8 @@ from planner.planning.estimate import estimate
 from planner.planning.ranges import Ranged, ranged_plan
 from planner.rates.terms import Draws
 from reports.text.messages import word
-from tests.planner.build import make_question, rates_and_prices
-from tests.planner.planning.advice.test_warnings import RISKY, case_of
+from tests.planner.build import case_of, make_question, rates_and_prices
+from tests.planner.planning.advice.test_warnings import RISKY
 
 DRAWS = Draws(count=101, seed=0)
 

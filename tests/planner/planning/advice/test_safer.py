@@ -8,11 +8,10 @@ import pytest
 
 from planner.answer.plan import Answer
 from planner.planning.advice.safer import _ways
-from planner.planning.case import make_case
 from planner.planning.estimate import estimate
 from planner.question.question import Question
 from reports.text.messages import word
-from tests.planner.build import make_question, parts, price, rates_and_prices, site
+from tests.planner.build import case_for, make_question, parts, rates_and_prices
 
 
 def answered(question: Question) -> Answer:
@@ -58,8 +57,7 @@ def test_the_way_named_takes_the_time_and_risk_that_the_flag_gives(asked, flag):
 
 def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
     question = make_question(**CARDS, tp="4", zero="1", act_ckpt="none", micro_batch="2")
-    (cluster,) = question.clusters
-    case = make_case(question, question.policy, cluster, price(cluster.gpu.id), site())
+    case = case_for(question)
     ways = {word(way.change): way.question for way in _ways(question, case)}
 
     assert list(ways) == [
@@ -76,7 +74,7 @@ def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
 
 def test_to_fine_tune_all_weights_no_way_trains_fewer_of_them():
     question = make_question(model="qwen2.5-0.5b", gpu="t4", gpus="1", method="sft", precision="fp16")
-    case = make_case(question, question.policy, question.clusters[0], price("t4"), site())
+    case = case_for(question)
 
     assert {way.question.method for way in _ways(question, case)} == {"sft"}
 

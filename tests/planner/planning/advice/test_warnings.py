@@ -18,21 +18,15 @@ from planner.planning.advice.warnings import (
     uneven_sequence,
     warnings_of,
 )
-from planner.planning.case import Case, make_case
 from planner.planning.choice import best_given, best_on
 from planner.planning.ranges import ranged_plan
 from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, digits_apart
 from planner.rates.terms import Draws
 from reports.text.messages import word
-from tests.planner.build import make_question, price, site
+from tests.planner.build import case_of, make_question, price
 
 DRAWS = Draws(count=101, seed=0)
-
-
-def case_of(**asked: str) -> Case:
-    question = make_question(**asked)
-    return make_case(question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site())
 
 
 MAMBA_2 = LinearAttention(layers=4, key_heads=1, key_dim=64, value_heads=16, value_dim=64)

@@ -16,8 +16,8 @@ from planner.planning.choice import Choice, best_on
 from planner.planning.counting.counts import fewest, soonest
 from planner.planning.targets import MAX_GPUS, Targets, at_confidence, probability
 from tests.examples import examples
-from tests.planner.build import parts
-from tests.planner.planning.test_choice import DRAWS, FREE, case_of, small
+from tests.planner.build import case_of, parts
+from tests.planner.planning.test_choice import DRAWS, FREE, small
 
 
 def by(

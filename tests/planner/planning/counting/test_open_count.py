@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import NoPlanError
-from planner.planning.case import Case, make_case
+from planner.planning.case import Case
 from planner.planning.estimate import estimate
 from planner.planning.requested import asked_plan, offered
 from planner.question.question import Question
 from planner.rates.terms import Draws
-from tests.planner.build import make_question, price, rates_and_prices, site
+from tests.planner.build import case_for, make_question, rates_and_prices
 
 DRAWS = Draws(count=101, seed=0)
 TUNED = {"model": "llama-3.1-8b", "params": None, "examples": "50000", "tokens": None}
@@ -31,9 +31,7 @@ QUESTIONS = [
 
 def question_and_case(asked: dict[str, str]) -> tuple[Question, Case]:
     question = make_question(**asked)
-    return question, make_case(
-        question, question.policy, question.clusters[0], price(question.clusters[0].gpu.id), site()
-    )
+    return question, case_for(question)
 
 
 @pytest.mark.parametrize("asked", QUESTIONS)

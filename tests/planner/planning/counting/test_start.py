@@ -11,7 +11,8 @@ from planner.planning.counting.counts import fewest
 from planner.planning.counting.search import CountSearch
 from planner.planning.counting.start import Start, start_of
 from planner.planning.targets import Targets, probability
-from tests.planner.planning.test_choice import DRAWS, FREE, case_of
+from tests.planner.build import case_of
+from tests.planner.planning.test_choice import DRAWS, FREE
 
 QUESTIONS = [
     ({"params": "70B"}, 20),

@@ -10,7 +10,7 @@ from planner.planning.choice import best_on
 from planner.planning.fitting.lean import MORE_MEMORY, helpful
 from planner.planning.fitting.ways import leaner
 from planner.planning.risk import WORTH_TRYING
-from tests.planner.planning.advice.test_warnings import case_of
+from tests.planner.build import case_of
 
 FUSED = Message.of("flag.with_value", input="loss", value="fused")
 SMALL = {"params": "70B", "gpu": "rtx-4090", "tokens": "10B"}

@@ -9,7 +9,8 @@ from planner.planning.choice import best_on
 from planner.planning.fitting.neighbours import FAR_MORE, Held, next_above, next_below
 from planner.planning.risk import WORTH_TRYING, risk_of
 from planner.planning.targets import MAX_GPUS
-from tests.planner.planning.test_choice import FREE, case_of
+from tests.planner.build import case_of
+from tests.planner.planning.test_choice import FREE
 
 
 def planned_on(case, gpus: int) -> bool:

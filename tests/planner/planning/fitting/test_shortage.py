@@ -16,9 +16,9 @@ from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.ways import leaner
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from reports.text.messages import word
-from tests.planner.build import parts
+from tests.planner.build import case_of, parts
 from tests.planner.planning.counting.test_counts import by
-from tests.planner.planning.test_choice import DRAWS, FREE, case_of, small
+from tests.planner.planning.test_choice import DRAWS, FREE, small
 
 OFFLOAD = Message.of("flag.with_value", input="offload", value="optimizer")
 RECOMPUTE = Message.of("hint.without", input="act_ckpt", value="none")
