@@ -58,9 +58,16 @@ def test_no_count_is_named_beyond_the_offers_minimum(gpus):
 
 @pytest.mark.parametrize(
     ("gpus", "days", "least"),
-    [(1, 90.0, "at least 90 days:"), (2048, 0.0, "at least 2,048 GPUs:"), (2048, 0.5, "2,048 GPUs for 0.5 days:")],
+    [
+        (1, 90.0, "at least 90 days:"),
+        (2048, 0.0, "at least 2,048 GPUs:"),
+        (2048, 0.5, "2,048 GPUs for 0.5 days:"),
+        (512, 90.0, "The offer bills at least 90 days:"),
+        (256, 90.0, "The offer bills at least 90 days:"),
+    ],
 )
-def test_the_minimum_is_what_the_offer_has(gpus, days, least):
+def test_the_minimum_is_what_the_offer_has_and_the_plan_leaves(gpus, days, least):
+    """The minimum of 256 GPUs once explained the unused hours of 512, which cost more than that minimum."""
     assert least in told(gpus=gpus, days=days)
 
 
