@@ -13,7 +13,7 @@ from planner.errors import Message, NoPlanError
 from planner.evidence import median
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout, counts_between
+from planner.parallelism.search import FixedLayout, counts_between, round_counts
 from planner.performance.evaluation import Score
 from planner.planning.case import Case
 from planner.planning.choice import AT_ONCE, Choice
@@ -217,8 +217,9 @@ def soonest(
 ) -> Choice:
     """Return the choice that finishes soonest with its cost within the budget at the confidence, safely.
 
-    The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, and some below a node
-    if given. A message about what slightly more money would buy is added to `advice`, where that is given.
+    The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, some below a node if
+    given, and numbers between the chosen round one and the next. A message about what slightly more money would buy is
+    added to `advice`, where that is given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; the error says by how much, and what would.
@@ -235,10 +236,26 @@ def soonest(
         search.forget()  # with fewer GPUs the cost is less uncertain
         safe, risky_here = _soonest_of(search, layouts, scores, sooner)
         best, risky = safe or best, risky or risky_here
+    best = None if best is None else _sooner_between(search, best)
     more = None if best is None or advice is None else much_sooner(search, best)
     if advice is not None and more is not None:
         advice.append(more)
     return best or risky or _met_or_refused(search)
+
+
+def _sooner_between(search: CountSearch, best: Choice) -> Choice:
+    """Return the choice that finishes soonest on numbers up to the next round one; `best`, on a round one, if none."""
+    cluster, most = search.case.cluster, search.targets.most_gpus
+    if search.case.recipe.batch_band is None or best.gpus < cluster.gpus_per_node:
+        return best
+    rounder = round_counts(cluster, best.gpus + 1, 2 * best.gpus)
+    counts = counts_between(cluster, best.gpus, min(int(rounder.min(initial=most + 1)), most + 1))
+    if not len(counts):
+        return best
+    layouts, scores, fits = search.score_on(counts)
+    if not len(layouts):  # none of these counts splits the model
+        return best
+    return _soonest_of(search, layouts, scores, fits & (scores.wall_s < _wall_s(best)))[0] or best
 
 
 def _falling(

@@ -28,16 +28,22 @@ def unused(facts: Facts, words: Words) -> Cell | None:
     key = "brief.unused" if more is None else "brief.unused_sooner"
     return Cell(text=words(
         "brief.unused_less" if saved > SAME_COST_RATIO * cost else key,
-        least=_least(quote, words), gpus=None if more is None else more["gpus"],
+        least=_least(plan, quote, words), gpus=None if more is None else more["gpus"],
         unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", cost),
         saved=words.value("money", saved),
     ))  # fmt: skip
 
 
-def _least(quote: Doc, words: Words) -> str:
-    """Describe the offer's minimum: GPUs, time, or both."""
+def _least(plan: Doc, quote: Doc, words: Words) -> str:
+    """Describe the minimum that the plan does not use up: GPUs, time, or both.
+
+    A plan on more GPUs than the minimum pays for each of them until the end of the term.
+    """
     days, gpus = quote["minimum_term_days"], quote["minimum_gpus"]
-    key = "brief.least_both" if days > 0 and gpus > 1 else "brief.least_days" if days > 0 else "brief.least_gpus"
+    if days <= 0:
+        key = "brief.least_gpus"
+    else:
+        key = "brief.least_both" if gpus > plan["gpus"] else "brief.least_days"
     return words(key, gpus=f"{gpus:,}", days=words.duration(days) if days > 0 else "")
 
 

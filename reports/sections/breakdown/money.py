@@ -10,11 +10,12 @@ from planner.costs.rounding import MOST_DECIMALS, QUANTITY_DECIMALS, apportioned
 from planner.units import MEGA
 from reports.document.facts import CARBON, COST, ENERGY, Doc, Facts
 from reports.sections.breakdown.factors import factors
+from reports.sections.breakdown.minimum import unused
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
 from reports.text.numbers import Rung, grouped
-from reports.view import Block, Cell, Column, Prose, Section, Table, TableRow
+from reports.view import Block, Cell, Column, Items, Prose, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
 G_PER_KWH = 1000.0
@@ -24,7 +25,7 @@ MACHINES = ("gpu", "host", "network")
 
 
 def money(facts: Facts, words: Words) -> Section | None:
-    """Show the cost tree of the requested precision, the energy of every precision, power and carbon."""
+    """Show the bill of the requested precision and what of it is unused, energy, power and carbon."""
     answer = facts.answer
     plans = facts.fitting()
     if answer is None:
@@ -33,6 +34,8 @@ def money(facts: Facts, words: Words) -> Section | None:
     energy = words.figure("energy", answer[ENERGY])
     if answer["cost_lines"]:
         blocks.append(_cost_table(answer, words))
+        idle = unused(facts, words)
+        blocks += [] if idle is None else [Items(items=(idle,), tone="bad")]
     with_energy = [plan for plan in plans if plan["energy_items_mwh"] and plan[ENERGY]]
     if with_energy:
         stack = _energy_stack(with_energy, words)

@@ -9,21 +9,17 @@ import pytest
 from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.sections.breakdown.minimum import unused
+from reports.sections.breakdown.money import money
 from reports.text.language import words_for
+from reports.view import Items
 from tests.reports import sample
 from tests.reports.sections.breakdown.test_money import ends, line
 
 
-def told(
-    *,
-    of: float = 800e3,
-    cost: float = 900e3,
-    gpus: int = 2048,
-    days: float = 90.0,
-    lang: str = "en",
-    ratio: float = 1.0,
-) -> str:
-    """What is said of a plan on 512 GPUs whose curve costs as much at 1,024, or a ratio of it, and more at 2,048."""
+def offered(
+    *, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: float = 90.0, ratio: float = 1.0
+) -> Facts:
+    """A plan on 512 GPUs whose curve costs as much at 1,024, or a ratio of it, and more at 2,048."""
     document: dict[str, Any] = sample.targets_document()
     document["plans"][-1] |= {
         "cost_lines": [line("minimum_term", of)],
@@ -38,7 +34,12 @@ def told(
     }  # fmt: skip
     for point in document["curve"]:
         point["cost_usd"] = ends(ratio * cost if point["gpus"] < 2048 else 1.2 * cost)
-    cell = unused(Facts(checked(document)), words_for(lang))
+    return Facts(checked(document))
+
+
+def told(lang: str = "en", **of_the_offer: Any) -> str:
+    """What is said of that plan."""
+    cell = unused(offered(**of_the_offer), words_for(lang))
     return "" if cell is None else cell.text
 
 
@@ -62,9 +63,12 @@ def test_no_count_is_named_beyond_the_offers_minimum(gpus):
         (2048, 0.0, "at least 2,048 GPUs:"),
         (2048, 0.5, "2,048 GPUs for 12 hours:"),
         (1, 1.0, "at least 1 day:"),
+        (512, 90.0, "The offer bills at least 90 days:"),
+        (256, 90.0, "The offer bills at least 90 days:"),
     ],
 )
-def test_the_minimum_is_what_the_offer_has(gpus, days, least):
+def test_the_minimum_is_what_the_offer_has_and_the_plan_leaves(gpus, days, least):
+    """The minimum of 256 GPUs once explained the unused hours of 512, which cost more than that minimum."""
     assert least in told(gpus=gpus, days=days)
 
 
@@ -76,3 +80,14 @@ def test_a_count_that_costs_less_is_not_said_to_cost_the_same():
 
 def test_little_is_not_worth_telling():
     assert told(of=8e3) == ""
+
+
+def test_the_whole_answer_tells_it_too():
+    """`--full` and the page once had it only as a line of the bill, without the number of GPUs that ends sooner."""
+    section, little = money(offered(), words_for("en")), money(offered(of=8e3), words_for("en"))
+
+    assert section is not None
+    assert little is not None
+    items = [block for block in section.blocks if isinstance(block, Items)]
+    assert told() in [cell.text for block in items for cell in block.items]
+    assert not any("The offer bills" in cell.text for b in little.blocks if isinstance(b, Items) for cell in b.items)
