@@ -40,10 +40,7 @@ def _least(plan: Doc, quote: Doc, words: Words) -> str:
     A plan on more GPUs than the minimum pays for each of them until the end of the term.
     """
     days, gpus = quote["minimum_term_days"], quote["minimum_gpus"]
-    if days <= 0:
-        key = "brief.least_gpus"
-    else:
-        key = "brief.least_both" if gpus > plan["gpus"] else "brief.least_days"
+    key = "brief.least_gpus" if days <= 0 else "brief.least_both" if gpus > plan["gpus"] else "brief.least_days"
     return words(key, gpus=f"{gpus:,}", days=words.duration(days) if days > 0 else "")
 
 
