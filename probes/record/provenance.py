@@ -121,7 +121,7 @@ def provenance(device: Device) -> Provenance:
 def _software(board: _Board) -> SoftwareVersions:
     import torch
 
-    commit, dirty = _git()
+    commit, dirty = git_state(Path(__file__).resolve().parents[2])
     return SoftwareVersions(
         driver_version=board.driver_version,
         torch_version=str(torch.__version__),
@@ -206,9 +206,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _git() -> tuple[str | None, bool | None]:
+def git_state(root: Path) -> tuple[str | None, bool | None]:
     """Return the commit of a source checkout and whether it has changes; None for an installed package."""
-    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None, None
     try:
@@ -220,5 +219,5 @@ def _git() -> tuple[str | None, bool | None]:
 
 
 def _git_output(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
-from probes.record.provenance import provenance
+from probes.record.provenance import git_state, provenance
 from tests.probes.build import CPU, H200
 
 
@@ -118,3 +122,24 @@ def test_a_slice_is_recorded_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
         where = provenance(H200)
 
     assert (where.device.mig, where.software.driver_version) == (True, "580.00")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+def test_the_state_of_a_checkout_is_read_without_writing_to_it(tmp_path: Path) -> None:
+    """`git status` otherwise refreshes the index under a lock, which a probe that is killed leaves behind."""
+
+    def git(*words: str) -> str:
+        told = subprocess.run(["git", "-C", str(tmp_path), *words], capture_output=True, text=True, check=True)
+        return told.stdout.strip()
+
+    (tmp_path / "a.py").write_text("1\n", encoding="utf-8")
+    git("init", "--quiet")
+    git("add", "a.py")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message", "first")
+    os.utime(tmp_path / "a.py", (1e9, 1e9))  # the index no longer has the file's time
+    before = (tmp_path / ".git" / "index").read_bytes()
+
+    assert git_state(tmp_path) == (git("rev-parse", "--short=12", "HEAD"), False)
+    assert (tmp_path / ".git" / "index").read_bytes() == before
+    (tmp_path / "a.py").write_text("2\n", encoding="utf-8")
+    assert git_state(tmp_path)[1] is True
