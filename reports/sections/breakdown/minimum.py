@@ -48,7 +48,8 @@ def dear_offer(facts: Facts, words: Words) -> Cell | None:
     cheapest = min(far_less, key=lambda row: float(row["usd"]))
     return Cell(text=words(
         "brief.dear_offer", rent=words.value("money", cheapest["usd"]), provider=cheapest["provider"],
-        region=cheapest["region"], offered=words.value("money", cheapest["usd_here"]), date=cheapest["date"].split("/")[-1],
+        region=cheapest["region"], offered=words.value("money", cheapest["usd_here"]),
+        date=cheapest["date"].split("/")[-1],
     ))  # fmt: skip
 
 
