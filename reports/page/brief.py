@@ -5,7 +5,7 @@ from __future__ import annotations
 from reports.document.facts import Facts, memory_range
 from reports.document.text_facts import message_key, short_name_assumptions
 from reports.sections.breakdown.limits import short_limits
-from reports.sections.breakdown.minimum import unused
+from reports.sections.breakdown.minimum import dear_offer, unused
 from reports.sections.breakdown.money import bill_in_words, more_carbon
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.gpus import gpus
@@ -75,8 +75,7 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
         for sentence, (_, message) in worded
         if message_key(message) not in hidden
     ]
-    idle = unused(facts, words)
-    cells += [] if idle is None else [idle]
+    cells += [cell for cell in (unused(facts, words), dear_offer(facts, words)) if cell is not None]
     cells += [gap_cell(gap, words) for gap in doc["gaps"]]
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
 

@@ -1,4 +1,4 @@
-"""The part of an offer's minimum bill that the plan does not use, for the short answer."""
+"""What an offer's terms cost: the part of its minimum that the plan does not use, and far cheaper listed rent."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ LINE = "minimum_term"
 """Id of the bill's line for these hours."""
 WORTH_TELLING = 0.01
 """Minimum share of the cost; a smaller one changes no decision."""
+FAR_LESS = 0.75
+"""Share of an offer's bill up to which rent at a listed price is told beside it."""
 SAME_COST_RATIO = 0.005
 """Two bills count as equal if they differ by less than this share of the plan's."""
 
@@ -31,6 +33,23 @@ def unused(facts: Facts, words: Words) -> Cell | None:
         least=_least(plan, quote, words), gpus=None if more is None else more["gpus"],
         unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", cost),
         saved=words.value("money", saved),
+    ))  # fmt: skip
+
+
+def dear_offer(facts: Facts, words: Words) -> Cell | None:
+    """Return where the same GPU-hours are listed on demand for far less than an offer bills; None if nowhere."""
+    plan, money = facts.answer, facts.doc.get("money") or {}
+    if plan is None or not any(row["gpu"] == plan["gpu"] for row in money.get("quotes", ())):
+        return None
+    same = [row for row in money["elsewhere"] if (row["gpu"], row["precision"]) == (plan["gpu"], plan["precision"])]
+    far_less = [row for row in same if row["usd_here"] and row["usd"] <= FAR_LESS * row["usd_here"]]
+    if not far_less:
+        return None
+    cheapest = min(far_less, key=lambda row: float(row["usd"]))
+    return Cell(text=words(
+        "brief.dear_offer", rent=words.value("money", cheapest["usd"]), provider=cheapest["provider"],
+        region=cheapest["region"], offered=words.value("money", cheapest["usd_here"]),
+        date=cheapest["date"].split("/")[-1],
     ))  # fmt: skip
 
 

@@ -164,6 +164,7 @@ TEXT: dict[str, str] = {
     "brief.unused": "The offer bills at least {least}: {unused} of the {cost} pay for hours that this plan does not use.",
     "brief.unused_sooner": "The offer bills at least {least}: {unused} of the {cost} pay for hours that this plan does not use; `--gpus {gpus}` costs the same and finishes sooner.",
     "brief.unused_less": "The offer bills at least {least}: {unused} of the {cost} pay for hours that this plan does not use; `--gpus {gpus}` costs about {saved} less and finishes sooner.",
+    "brief.dear_offer": "Under the offer, the GPUs cost {offered}; the same GPU-hours on demand are listed for {rent} at {provider} ({region}; price of {date}).",
     "brief.least_both": "{gpus} GPUs for {days}",
     "brief.least_days": "{days}",
     "brief.least_gpus": "{gpus} GPUs",

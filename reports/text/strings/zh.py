@@ -162,6 +162,7 @@ TEXT: dict[str, str] = {
     "brief.unused": "该报价至少按 {least} 计费：{cost} 中有 {unused} 是本计划用不到的机时。",
     "brief.unused_sooner": "该报价至少按 {least} 计费：{cost} 中有 {unused} 是本计划用不到的机时；`--gpus {gpus}` 花费相同，结束更早。",
     "brief.unused_less": "该报价至少按 {least} 计费：{cost} 中有 {unused} 是本计划用不到的机时；`--gpus {gpus}` 约少花 {saved}，结束更早。",
+    "brief.dear_offer": "按该报价，GPU 费用为 {offered}；同样的 GPU 小时在 {provider}（{region}）按需租用的标价为 {rent}（{date} 的价格）。",
     "brief.least_both": "{gpus} 张 GPU、{days}",
     "brief.least_days": "{days}",
     "brief.least_gpus": "{gpus} 张 GPU",

@@ -8,7 +8,7 @@ import pytest
 
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.breakdown.minimum import unused
+from reports.sections.breakdown.minimum import dear_offer, unused
 from reports.sections.breakdown.money import money
 from reports.text.language import words_for
 from reports.view import Items
@@ -91,3 +91,30 @@ def test_the_whole_answer_tells_it_too():
     items = [block for block in section.blocks if isinstance(block, Items)]
     assert told() in [cell.text for block in items for cell in block.items]
     assert not any("The offer bills" in cell.text for b in little.blocks if isinstance(b, Items) for cell in b.items)
+
+
+def beside(*usd: float, quoted: bool = True) -> str:
+    """What is said of an offer that bills $900,000, beside listed rents of the same GPU-hours."""
+    facts = offered()
+    plan = facts.answer
+    assert plan is not None
+    facts.doc["money"]["elsewhere"] = [
+        {"gpu": plan["gpu"], "precision": plan["precision"], "provider": f"p{number}", "region": "r", "place": "FIN",
+         "usd": amount, "usd_here": 900e3, "saved_usd": 900e3 - amount, "date": "2026-01-01/2026-11-20"}
+        for number, amount in enumerate(usd)
+    ]  # fmt: skip
+    if not quoted:
+        facts.doc["money"]["quotes"] = []
+    cell = dear_offer(facts, words_for("en"))
+    return "" if cell is None else cell.text
+
+
+def test_an_offer_that_costs_far_more_than_listed_rent_says_so():
+    """An offer whose minimum made it four times as dear as renting by the hour was answered without a word of that."""
+    assert beside(300e3, 200e3) == (
+        "Under the offer, the GPUs cost $900,000; the same GPU-hours on demand are listed for $200,000 at p1 "
+        "(r; price of 2026-11-20)."
+    )
+    assert beside(700e3) == ""
+    assert beside() == ""
+    assert beside(200e3, quoted=False) == ""
