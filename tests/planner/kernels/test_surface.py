@@ -50,10 +50,10 @@ def test_three_dimensions_interpolate_each_on_its_own():
 
 def test_a_product_of_few_rows_takes_as_long_as_the_reading_of_its_weights():
     h100 = load_surface("matmul:h100-sxm5-80gb:bf16")
-    one, sixteen = (float(product_s(h100, rows, 16384.0, 16384.0)) for rows in (1.0, 16.0))
+    single, sixteen = (float(product_s(h100, rows, 16384.0, 16384.0)) for rows in (1.0, 16.0))
 
-    assert one == sixteen
-    assert one > 2 * 16384**2 / 3.35e12  # 16-bit weights at the memory bandwidth of gpus.csv
+    assert single == sixteen
+    assert single > 2 * 16384**2 / 3.35e12  # 16-bit weights at the memory bandwidth of gpus.csv
 
 
 def test_one_node_stands_for_every_size():
