@@ -51,45 +51,55 @@ def settled_dispatcher(
     return requested or ("deepep" if runs and offered else "alltoall")
 
 
-def messages_per_copy(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
-    """Messages sent per copy of a token (there is one copy for each of its experts), `[layout]`.
+def copies_sent(dispatcher: str, model: ModelShape, ranks: Floats) -> Floats:
+    """Copies of a token that its GPU sends to the ranks of its experts, `[layout]`.
+
+    A plain all-to-all sends one for each expert. DeepEP sends one to each rank that holds any of them
+    (deepseek-ai/DeepEP, `Buffer.get_dispatch_layout`: `is_token_in_rank`) and adds up the results there.
 
     Args:
         dispatcher: one of `DISPATCHERS`.
         model: a mixture of experts.
-        nodes: number of nodes; see `nodes_met`.
+        ranks: number of expert parallel ranks; see `parts_met`.
     """
     if dispatcher == "alltoall":
-        return np.ones_like(nodes)
-    return np.minimum(nodes_met(model, nodes) / model.top_k, 1.0)
+        return np.full_like(ranks, model.top_k, dtype=np.float64)
+    return np.minimum(parts_met(model, ranks), model.top_k)
 
 
-def nodes_met(model: ModelShape, nodes: Floats) -> Floats:
-    """Expected number of nodes that hold the experts of one token, `[layout]`.
+def crossing_ratio(dispatcher: str, model: ModelShape, ranks: Floats, nodes: Floats) -> Floats:
+    """Messages to other nodes per copy for a rank there, `[layout]`: with DeepEP, a token enters a node only once."""
+    if dispatcher == "alltoall":
+        return np.ones_like(nodes, dtype=np.float64)
+    return np.minimum(parts_met(model, nodes) / copies_sent(dispatcher, model, ranks), 1.0)
 
-    `k` experts chosen uniformly are on `D (1 - (1 - 1/D)^k)` of `D` nodes. If experts form groups and each token's
-    experts come from a few groups (DeepSeek-V3, arXiv 2412.19437, section 2.1.2), there are fewer nodes.
+
+def parts_met(model: ModelShape, parts: Floats) -> Floats:
+    """Expected number of parts of the experts (nodes or ranks) that hold those of one token, `[layout]`.
+
+    `k` experts chosen uniformly are in `D (1 - (1 - 1/D)^k)` of `D` parts. If experts form groups and each token's
+    experts come from a few groups (DeepSeek-V3, arXiv 2412.19437, section 2.1.2), there are fewer.
 
     Args:
         model: a mixture of experts.
-        nodes: number of nodes over which the experts are spread in order, so that the experts of a group are on
-            neighbouring GPUs, `[layout]`.
+        parts: number of nodes or ranks over which the experts are spread in order, so that the experts of a group are
+            on neighbouring GPUs, `[layout]`.
     """
     if not model.expert_groups:
-        return np.asarray(nodes * (1.0 - (1.0 - 1.0 / nodes) ** model.top_k))
+        return np.asarray(parts * (1.0 - (1.0 - 1.0 / parts) ** model.top_k))
     groups, chosen = model.expert_groups, model.token_groups
-    on_a_node = groups / nodes
-    whole_groups = np.interp(on_a_node, np.arange(groups + 1), _missed(groups, chosen, model.top_k))
-    # Where a group is spread over several nodes:
-    split_group = 1.0 - chosen / groups * (1.0 - (1.0 - on_a_node / chosen) ** model.top_k)
-    return np.asarray(nodes * (1.0 - np.where(on_a_node >= 1.0, whole_groups, split_group)))
+    on_a_part = groups / parts
+    whole_groups = np.interp(on_a_part, np.arange(groups + 1), _missed(groups, chosen, model.top_k))
+    # Where a group is spread over several parts:
+    split_group = 1.0 - chosen / groups * (1.0 - (1.0 - on_a_part / chosen) ** model.top_k)
+    return np.asarray(parts * (1.0 - np.where(on_a_part >= 1.0, whole_groups, split_group)))
 
 
 @lru_cache(maxsize=64)
 def _missed(groups: int, chosen: int, top_k: int) -> tuple[float, ...]:
-    """Probability that a node holds none of a token's experts, by the number of groups on the node (0 to `groups`).
+    """Probability that a part holds none of a token's experts, by the number of groups in it (0 to `groups`).
 
-    The number of the node's groups that are chosen follows a hypergeometric distribution.
+    The number of the part's groups that are chosen follows a hypergeometric distribution.
     """
     ways = comb(groups, chosen)
     return tuple(

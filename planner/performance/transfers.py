@@ -14,7 +14,7 @@ import numpy.typing as npt
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.routing import messages_per_copy
+from planner.parallelism.routing import copies_sent, crossing_ratio
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
@@ -175,9 +175,11 @@ def expert_transfers(
     etp = expert_tp(recipe, at)
     group = place_on(cluster, at.ep, np.where(etp < at.tp, 1, at.tp))
     sequence_shards = at.tp if recipe.sequence_parallel else 1
-    routed_bytes = tokens / sequence_shards * model.top_k * model.expert_width * recipe.policy.activation_bytes
-    busiest = routed_bytes * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
-    crossing = messages_per_copy(recipe.moe_dispatcher, model, np.maximum(group.size / group.inside, 1.0))
+    ranks, nodes = at.ep.astype(np.float64), np.maximum(group.size / group.inside, 1.0)
+    copies = copies_sent(recipe.moe_dispatcher, model, ranks)
+    sent_bytes = tokens / sequence_shards * copies * model.expert_width * recipe.policy.activation_bytes
+    busiest = sent_bytes * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
+    crossing = crossing_ratio(recipe.moe_dispatcher, model, ranks, nodes)
     share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,

@@ -100,12 +100,11 @@ class OneLayout(Parts):
             return 0.0
         group = self.ranks(y.ep, 1 if self.etp < y.tp else y.tp)
         domains = max(1.0, group[0] / group[1])
-        met = domains * (1 - (1 - 1 / domains) ** m.top_k)
-        if m.expert_groups:
-            met = domains * (1 - self.missed_by(m.expert_groups / domains))
-        sent_bytes = self.tokens / self.split * m.top_k * self.routed_width() * self.a * self.busiest_ratio()
         plain = self.r.moe_dispatcher == "alltoall"
-        exchange_s = self.all_to_all(sent_bytes, group, 1.0 if plain else min(1.0, met / m.top_k), not plain)
+        copies = m.top_k if plain else min(self.met(y.ep), m.top_k)
+        sent_bytes = self.tokens / self.split * copies * self.routed_width() * self.a * self.busiest_ratio()
+        crossing = 1.0 if plain else min(1.0, self.met(domains) / copies)
+        exchange_s = self.all_to_all(sent_bytes, group, crossing, not plain)
         return (
             (4 + 2 * self.run_again)
             * exchange_s
@@ -114,8 +113,14 @@ class OneLayout(Parts):
             / m.layers
         )
 
+    def met(self, parts: float) -> float:
+        """How many of so many nodes or GPUs hold the experts of a token."""
+        if self.m.expert_groups:
+            return parts * (1 - self.missed_by(self.m.expert_groups / parts))
+        return float(parts * (1 - (1 - 1 / parts) ** self.m.top_k))
+
     def missed_by(self, held: float) -> float:
-        """The probability that a node with so many of the groups of experts has none of a token's."""
+        """The probability that a part with so many of the groups of experts has none of a token's."""
         m = self.m
         sets = list(itertools.combinations(range(m.expert_groups), m.token_groups))
 

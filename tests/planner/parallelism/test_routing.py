@@ -10,7 +10,7 @@ import pytest
 
 from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
-from planner.parallelism.routing import messages_per_copy, nodes_met, settled_dispatcher
+from planner.parallelism.routing import copies_sent, crossing_ratio, parts_met, settled_dispatcher
 from planner.training.policies import default_policy
 
 MODEL = replace(find_model("deepseek-v3"), experts=16, top_k=3)
@@ -31,7 +31,7 @@ def enumerated(groups: int, chosen: int, top_k: int, nodes: int) -> float:
 def test_without_groups_experts_are_spread_evenly(nodes):
     whole = replace(MODEL, expert_groups=0, token_groups=0)
 
-    assert nodes_met(whole, np.array([float(nodes)])) == pytest.approx(enumerated(8, 8, 3, nodes))
+    assert parts_met(whole, np.array([float(nodes)])) == pytest.approx(enumerated(8, 8, 3, nodes))
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8, 16])
@@ -39,25 +39,28 @@ def test_without_groups_experts_are_spread_evenly(nodes):
 def test_groups_limit_the_nodes_of_a_token(nodes, chosen):
     limited = replace(MODEL, expert_groups=8, token_groups=chosen)
 
-    met = nodes_met(limited, np.array([float(nodes)]))
+    met = parts_met(limited, np.array([float(nodes)]))
 
     assert met == pytest.approx(enumerated(8, chosen, 3, nodes))
-    assert np.all(met <= nodes_met(replace(limited, expert_groups=0), np.array([float(nodes)])) + 1e-12)
+    assert np.all(met <= parts_met(replace(limited, expert_groups=0), np.array([float(nodes)])) + 1e-12)
 
 
 def test_deepseek_v3_sends_a_token_to_at_most_four_of_eight_nodes():
     # 8 experts in 4 of 8 groups, one on each node: 4 (1 - (3/4)^8); without the limit 8 (1 - (7/8)^8)
     model = find_model("deepseek-v3")
 
-    assert nodes_met(model, np.array([8.0])) == pytest.approx(4 * (1 - 0.75**8))
-    assert nodes_met(replace(model, expert_groups=0), np.array([8.0])) == pytest.approx(8 * (1 - 0.875**8))
+    assert parts_met(model, np.array([8.0])) == pytest.approx(4 * (1 - 0.75**8))
+    assert parts_met(replace(model, expert_groups=0), np.array([8.0])) == pytest.approx(8 * (1 - 0.875**8))
 
 
-def test_a_plain_all_to_all_sends_a_token_to_each_expert():
-    nodes = np.array([1.0, 8.0])
+def test_a_plain_all_to_all_sends_a_token_to_each_expert_and_deepep_to_each_gpu():
+    ranks, nodes, anywhere = np.array([8.0, 64.0]), np.array([1.0, 8.0]), replace(MODEL, expert_groups=0)
 
-    assert messages_per_copy("alltoall", MODEL, nodes) == pytest.approx(1.0)
-    assert messages_per_copy("deepep", MODEL, nodes) == pytest.approx(nodes_met(MODEL, nodes) / 3)
+    assert copies_sent("alltoall", MODEL, ranks) == pytest.approx(3.0)
+    assert crossing_ratio("alltoall", MODEL, ranks, nodes) == pytest.approx(1.0)
+    copies = copies_sent("deepep", anywhere, ranks)
+    assert copies == pytest.approx([8 * (1 - (7 / 8) ** 3), 64 * (1 - (63 / 64) ** 3)])
+    assert crossing_ratio("deepep", anywhere, ranks, nodes) * copies == pytest.approx(parts_met(anywhere, nodes))
 
 
 @pytest.mark.parametrize(
