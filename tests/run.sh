@@ -4,10 +4,10 @@
 #   VENV=/path sh tests/run.sh      into an environment of your choice
 #   sh tests/run.sh -k words        further words go to pytest
 #   sh tests/run.sh -m long         the tests that repeat at length what others show, which are left out otherwise
-# There is one process more than cores: for a sixth of the time, tests wait for processes, browsers and time limits. A
-# module's tests stay in one process, so that slow fixtures are made once. Each process has one thread: those of numpy and
-# torch would wait for each other (a Cholesky factor of 150 rows took ten times as long). Modules keep the order of
-# tests/conftest.py: by default those with the fewest tests come last, which are the slowest.
+# All cores are used, with a process each: one more took no less time. A module's tests stay in one process, so that slow
+# fixtures are made once. Each process has one thread: those of numpy and torch would wait for each other (a Cholesky factor
+# of 150 rows took ten times as long). Modules keep the order of tests/conftest.py: by default those with the fewest tests
+# come last, which are the slowest.
 # Packages are compiled on all cores, pip would take one; not so what no test imports: 2,500 files of models, of which three
 # are, and the packages' own tests, a quarter of all source.
 # A first import in a test must not compile them: a warning there is an error, and torchao's source has one.
@@ -28,5 +28,4 @@ fi
 [ -z "$browser" ] || wait "$browser"
 unset PYTHONDONTWRITEBYTECODE # where a container sets it, every process of the program compiles it anew
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-export PYTEST_XDIST_AUTO_NUM_WORKERS="${PYTEST_XDIST_AUTO_NUM_WORKERS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}"
 exec "$venv/bin/python" -m pytest -n auto --dist loadscope --no-loadscope-reorder -m "not long" "$@" # the last -m counts

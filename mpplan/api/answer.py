@@ -369,10 +369,9 @@ def _with_calibration(answer: Answer, question: Question, calibration: ReadCalib
     if calibration is None:
         return answer
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
-    gpus = [cluster.gpu.id for cluster in question.clusters]
-    recipe = question.recipe(question.policy, question.clusters[0])
-    nodes = max((plan.nodes for plan in answer.plans if plan.precision == question.policy.precision), default=1)
-    notices = calibration.notices(recipe, gpus, nodes, __version__)
+    gpus, policy = [cluster.gpu.id for cluster in question.clusters], question.policy
+    nodes = max((plan.nodes for plan in answer.plans if plan.precision == policy.precision), default=1)
+    notices = calibration.notices(question.recipe(policy, question.clusters[0]), gpus, nodes, __version__)
     return replace(answer, warnings=(*answer.warnings, *notices), calibration=facts)
 
 

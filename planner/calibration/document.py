@@ -114,7 +114,12 @@ class ReadCalibration:
         return tuple(warnings)
 
     def unlike_work(self, recipe: Recipe, nodes: int) -> tuple[Message, ...]:
-        """Return warnings where a plan has another kind of method, other number formats or more nodes than the runs."""
+        """Return warnings where a plan has another kind of method, other number formats or more nodes than the runs.
+
+        Between language and vision models, which `unlike` tells apart, they would say no more.
+        """
+        if self.images and recipe.model.has_network not in self.images:
+            return ()
         warnings = []
         adapts = find_method(recipe.method).adapts
         if self.adapters and adapts not in self.adapters:

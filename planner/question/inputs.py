@@ -235,7 +235,7 @@ BUDGET = Input(
     name="budget",
     group=InputGroup.MACHINES,
     metavar="USD",
-    help="Maximum spend, like 2M; without --gpus and --deadline, the plan that finishes soonest within it is found.",
+    help="Maximum spend, like 2M; without a number of GPUs or a deadline, the plan that finishes soonest is found.",
     parse=parse_usd,
 )
 DEADLINE = Input(

@@ -142,6 +142,7 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 sys.meta_path.insert(0, Interrupting())
 from mpplan.__main__ import run
 sys.exit(run())

@@ -41,7 +41,8 @@ def dear_offer(facts: Facts, words: Words) -> Cell | None:
     plan, money = facts.answer, facts.doc.get("money") or {}
     if plan is None or not any(row["gpu"] == plan["gpu"] for row in money.get("quotes", ())):
         return None
-    same = [row for row in money["elsewhere"] if (row["gpu"], row["precision"]) == (plan["gpu"], plan["precision"])]
+    places = money.get("elsewhere", ())  # left out of a copy without names
+    same = [row for row in places if (row["gpu"], row["precision"]) == (plan["gpu"], plan["precision"])]
     far_less = [row for row in same if row["usd_here"] and row["usd"] <= FAR_LESS * row["usd_here"]]
     if not far_less:
         return None

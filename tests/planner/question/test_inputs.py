@@ -38,7 +38,7 @@ def test_an_input_knows_its_flag_and_its_help_with_the_default():
         == "Sequence length in tokens. Default: 4096 or that of the model; 2048 for fine-tuning."
     )
     assert inputs.DEADLINE.help_text == "Time to finish within, like 30d. Default: 30d without --gpus or --budget."
-    assert inputs.GPUS.help_text == "Number of GPUs."
+    assert inputs.GPUS.help_text == "Number of GPUs. Default: searched, to meet the deadline or budget."
     assert [item.name for item in INPUTS if item.is_switch] == ["packed", "single_quant", "in_backward", "embodied"]
 
 
