@@ -235,7 +235,7 @@ BUDGET = Input(
     name="budget",
     group=InputGroup.MACHINES,
     metavar="USD",
-    help="Maximum spend, like 2M; without a number of GPUs or a deadline, the plan that finishes soonest is found.",
+    help="Maximum spend, like 2M; with no number of GPUs or deadline, the plan that finishes soonest within it.",
     parse=parse_usd,
 )
 DEADLINE = Input(
