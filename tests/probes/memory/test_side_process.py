@@ -48,19 +48,13 @@ def test_a_case_that_cannot_be_tracked_has_its_reason_and_costs_no_other(tracker
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no procfs")
-def test_the_cpu_time_of_the_other_process_is_known_while_it_runs() -> None:
-    tracker = SideTracker(CPU, 0, limit_s=600.0)
-    assert tracker.cpu_s() == 0.0
-    tracker.start([TINY_CASE])
-    tracker.result(TINY_CASE)
-
+def test_the_cpu_time_of_the_other_process_is_known_while_it_runs(tracker: SideTracker) -> None:
     assert 0.1 < tracker.cpu_s() < 600.0  # it imports torch and builds a model
-    tracker.close()
-    assert tracker.cpu_s() == 0.0  # from here on, the system adds it to this process's children
 
 
 def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
     tracker = SideTracker(CPU, 0, limit_s=600.0)
+    assert tracker.cpu_s() == 0.0
     tracker.start([TINY_CASE])
     assert tracker._process is not None
     tracker._process.kill()
@@ -70,6 +64,7 @@ def test_a_process_that_dies_is_named_and_counts_as_none() -> None:
     tracker._process.join()
     assert tracker.processes() == 0
     tracker.close()
+    assert tracker.cpu_s() == 0.0  # from here on, the system adds it to this process's children
 
 
 MEASURING = """
