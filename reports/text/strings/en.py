@@ -653,7 +653,7 @@ TEXT: dict[str, str] = {
     "question.lead_dense": "{model}: {params} parameters, all of them active for every token.",
     "question.derived": "A shape derived from published models",
     "given.flag": "given",
-    "given.file": "from the configuration file",
+    "given.file": "from a file",
     "given.environment": "from the environment",
     "given.default": "default",
     "given.catalogue": "catalogue",

@@ -642,7 +642,7 @@ TEXT: dict[str, str] = {
     "question.derived": "由公开模型推算的形状",
     "question.lead": "{model}：{params} 参数，每个词元激活其中 {active}。",
     "given.flag": "用户给出",
-    "given.file": "来自配置文件",
+    "given.file": "来自文件",
     "given.environment": "来自环境变量",
     "given.default": "默认",
     "given.catalogue": "目录",
