@@ -140,7 +140,7 @@ TEMPLATES: dict[str, str] = {
     "gap.price.missing.effect": "the cost is unknown; give --price, or --price-like with a GPU whose price to use, or run `mpplan prices add`",
     "gap.price.stale.what": "stale prices",
     "gap.price.stale.why": "those of {rows} are more than 90 days old on {as_of}",
-    "gap.price.stale.effect": "the cost may be off; get newer prices with `mpplan prices refresh`, or give --price",
+    "gap.price.stale.effect": "the cost may be off; give --price or, for a plan at today's prices, run `mpplan prices refresh`",
     "gap.price.stale_rate.what": "stale exchange rates",
     "gap.price.stale_rate.why": "those of {rows} are more than 90 days old on {as_of}",
     "gap.price.stale_rate.effect": "the cost may be off; add newer rates to `exchange_rates.csv` of your data folder",

@@ -140,7 +140,7 @@ TEMPLATES: dict[str, str] = {
     "gap.price.missing.effect": "费用未知；请给出 --price，或用 --price-like 指定按哪种 GPU 计价，或用 `mpplan prices add` 添加",
     "gap.price.stale.what": "过期的价格",
     "gap.price.stale.why": "截至 {as_of} 已超过 90 天：{rows}",
-    "gap.price.stale.effect": "费用可能有偏差；可用 `mpplan prices refresh` 更新，或给出 --price",
+    "gap.price.stale.effect": "费用可能有偏差；可给出 --price；若按今天的价格规划，可用 `mpplan prices refresh` 更新",
     "gap.price.stale_rate.what": "过期的汇率",
     "gap.price.stale_rate.why": "截至 {as_of} 已超过 90 天：{rows}",
     "gap.price.stale_rate.effect": "费用可能有偏差；请在数据目录的 `exchange_rates.csv` 中添加更新的汇率",
