@@ -116,7 +116,7 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
     savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
     known = [(name, shown_saving(saving, words)) for name, saving in savings.items() if saving]
     parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in known]
-    hedged = any(saving.hedged for _, saving in known[:-1])
+    hedged = any(saving.hedged or saving.at_most for _, saving in known[:-1])
     joint = words("compare.and_after" if hedged else "compare.and")
     return words("headline.compared", parts=joint.join(parts)) if parts else ""
 
@@ -152,6 +152,9 @@ def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
     """Return a saving in words, with its figure marked for `Words.spans`."""
     if saving.is_none:
         return words("compare.same", other=other)
+    if saving.at_most:
+        key = "compare.same_or_less" if saving.less else "compare.same_or_more"
+        return words(key, other=other, share=strong(saving.at_most))
     if saving.unsure and not saving.hedged:
         return words("compare.unsure", other=other, span=saving.figure.span)
     key = "compare.less" if saving.less else "compare.more"

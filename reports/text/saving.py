@@ -10,6 +10,10 @@ from reports.text.language import Figure, Words
 
 ABOUT_THE_SAME = 0.05
 """A saving whose range includes zero is worded as `about the same` if its middle is below this share."""
+ZERO = 0.0005
+"""A share below this reads as `0.0%`."""
+LEAST_END = 0.005
+"""An end of a range from this share on is told beside a middle of zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,9 @@ class ShownSaving:
     """Whether the range includes zero, so that there may be no saving."""
     rounds_to_none: bool
     """Whether the middle rounds to zero."""
+    at_most: str = ""
+    """The far end of the range, without a sign, where the middle and the other end are zero; otherwise empty. An
+    offer's minimum term makes two costs equal until one run is longer than the term."""
 
     @property
     def hedged(self) -> bool:
@@ -38,10 +45,19 @@ class ShownSaving:
 
 def shown_saving(saving: Mapping[str, Any], words: Words) -> ShownSaving:
     """Return a saving as displayed, from `low mid high` as shares of the original; negative means more."""
-    less, unsure = saving["mid"] >= 0, saving["low"] < 0 < saving["high"]
+    one_sided = _one_sided(saving)
+    less = saving["high"] > -saving["low"] if one_sided else saving["mid"] >= 0
+    unsure = saving["low"] < 0 < saving["high"] and not one_sided
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    quantity = "change" if unsure else "percent"  # tenths would be spurious beside a range that includes zero
+    quantity = "change" if unsure or one_sided else "percent"  # tenths are spurious beside a range that includes zero
     figure = words.figure(quantity, {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
     none = figure.text == words.value("change", 0.0)
-    return ShownSaving(figure=figure, less=less, unsure=unsure, rounds_to_none=none)
+    at_most = words.value("change", high) if one_sided else ""
+    return ShownSaving(figure=figure, less=less, unsure=unsure, rounds_to_none=none, at_most=at_most)
+
+
+def _one_sided(saving: Mapping[str, Any]) -> bool:
+    """Return whether only one end of a range differs from zero."""
+    near, far = sorted((abs(saving["low"]), abs(saving["high"])))
+    return bool(abs(saving["mid"]) < ZERO and near < ZERO and far >= LEAST_END)

@@ -137,6 +137,8 @@ TEXT: dict[str, str] = {
     "compare.less": "{share} less than {other}{span}",
     "compare.more": "{share} more than {other}{span}",
     "compare.same": "as much as {other}",
+    "compare.same_or_less": "as much as {other} in the middle of the range, at most {share} less",
+    "compare.same_or_more": "as much as {other} in the middle of the range, at most {share} more",
     "compare.unsure": "about the same as {other} ({span}%)",
     "compare.perhaps_less": "about {share} less than {other}, though perhaps no less{span}",
     "compare.perhaps_more": "about {share} more than {other}, though perhaps no more{span}",
@@ -459,6 +461,8 @@ TEXT: dict[str, str] = {
     "saving.less": "{share} less",
     "saving.more": "{share} more",
     "saving.none": "{share}",
+    "saving.up_to_less": "0 to {share} less",
+    "saving.up_to_more": "0 to {share} more",
     # parts of the page
     "part.answer": "Answer",
     "part.compare": "Comparison",

@@ -135,6 +135,8 @@ TEXT: dict[str, str] = {
     "compare.less": "比 {other} 省 {share}{span}",
     "compare.more": "比 {other} 多 {share}{span}",
     "compare.same": "与 {other} 相同",
+    "compare.same_or_less": "中间值与 {other} 相同，最多省 {share}",
+    "compare.same_or_more": "中间值与 {other} 相同，最多多 {share}",
     "compare.unsure": "与 {other} 大致相同（{span}%）",
     "compare.perhaps_less": "比 {other} 约省 {share}，但也可能不省{span}",
     "compare.perhaps_more": "比 {other} 约多 {share}，但也可能不多{span}",
@@ -449,6 +451,8 @@ TEXT: dict[str, str] = {
     "saving.less": "省 {share}",
     "saving.more": "多 {share}",
     "saving.none": "{share}",
+    "saving.up_to_less": "省 0 至 {share}",
+    "saving.up_to_more": "多 0 至 {share}",
     # parts of the page
     "part.answer": "答案",
     "part.compare": "比较",
