@@ -17,7 +17,7 @@ from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import is_message, sentence, word
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
-from reports.text.saving import ShownSaving, shown_saving
+from reports.text.saving import saving_phrase, shown_saving
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 from reports.view.cells import saving_tone
 
@@ -146,21 +146,6 @@ def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | Non
     """Return a saved amount in the unit of the answer, unless it is too small for that unit."""
     rung = unit_of(facts, metric, words)
     return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
-
-
-def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
-    """Return a saving in words, with its figure marked for `Words.spans`."""
-    if saving.is_none:
-        return words("compare.same", other=other)
-    if saving.at_most:
-        key = "compare.same_or_less" if saving.less else "compare.same_or_more"
-        return words(key, other=other, share=strong(saving.at_most))
-    if saving.unsure and not saving.hedged:
-        return words("compare.unsure", other=other, span=saving.figure.span)
-    key = "compare.less" if saving.less else "compare.more"
-    if saving.hedged:
-        key = "compare.perhaps_less" if saving.less else "compare.perhaps_more"
-    return words(key, share=strong(saving.figure.text), other=other, span=words.ranged(saving.figure))
 
 
 def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.lazy import dataclass
-from reports.text.language import Figure, Words
+from reports.text.language import Figure, Words, strong
 
 ABOUT_THE_SAME = 0.05
 """A saving whose range includes zero is worded as `about the same` if its middle is below this share."""
@@ -55,6 +55,21 @@ def shown_saving(saving: Mapping[str, Any], words: Words) -> ShownSaving:
     none = figure.text == words.value("change", 0.0)
     at_most = words.value("change", high) if one_sided else ""
     return ShownSaving(figure=figure, less=less, unsure=unsure, rounds_to_none=none, at_most=at_most)
+
+
+def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
+    """Return a saving in words, with its figure marked for `Words.spans`."""
+    if saving.is_none:
+        return words("compare.same", other=other)
+    if saving.at_most:
+        key = "compare.same_or_less" if saving.less else "compare.same_or_more"
+        return words(key, other=other, share=strong(saving.at_most))
+    if saving.unsure and not saving.hedged:
+        return words("compare.unsure", other=other, span=saving.figure.span)
+    key = "compare.less" if saving.less else "compare.more"
+    if saving.hedged:
+        key = "compare.perhaps_less" if saving.less else "compare.perhaps_more"
+    return words(key, share=strong(saving.figure.text), other=other, span=words.ranged(saving.figure))
 
 
 def _one_sided(saving: Mapping[str, Any]) -> bool:

@@ -62,6 +62,10 @@ Kind = Annotated[
         autocompletion=options.completion(lambda: COMMITMENTS),
     ),
 ]
+OfGpu = Annotated[
+    str,
+    typer.Option("--gpu", metavar="ID", help="A GPU in the catalogue.", autocompletion=options.completion(names.gpus)),
+]
 Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Price of one GPU for one hour.")]
 Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
 AddCurrency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 currency code of the price.")]
@@ -190,12 +194,7 @@ def _show_price(price: GpuPrice) -> None:
 
 @prices_app.command("add")
 def add(
-    gpu: Annotated[
-        str,
-        typer.Option(
-            "--gpu", metavar="ID", help="A GPU in the catalogue.", autocompletion=options.completion(names.gpus)
-        ),
-    ],
+    gpu: OfGpu,
     provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Provider of the price.")],
     price: Price,
     source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where the price can be looked up.")],
