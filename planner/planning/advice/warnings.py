@@ -14,6 +14,7 @@ from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout, context_powers, context_sizes
+from planner.planning.advice.dearer import cheaper_close_by
 from planner.planning.advice.safer import quickest_safe_way
 from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
@@ -185,8 +186,10 @@ def advice_on(
     targets = targets_of(question)
     below = rounder_below(case, question.fixed, anchor.plan, targets, draws)
     near = (*curve, *below)
-    whole = on_whole_nodes(case, question.fixed, anchor.plan, near, targets, draws)
-    return (*advice, *sooner_on_fewer(near), *whole)
+    sooner = tuple(sooner_on_fewer(near))
+    whole = tuple(on_whole_nodes(case, question.fixed, anchor.plan, near, targets, draws))
+    cheaper = () if sooner or whole else tuple(cheaper_close_by(anchor.plan, near, targets.most_gpus))
+    return (*advice, *sooner, *whole, *cheaper)
 
 
 def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
