@@ -619,7 +619,7 @@ TEXT: dict[str, str] = {
     "pareto.on": "on the front",
     "pareto.off": "beaten by another",
     "drivers.title": "What matters most",
-    "drivers.lead": "The range of the duration comes mostly from these inputs: {names}. The last column says what would narrow each share.",
+    "drivers.lead": "The range of the duration comes mostly from these inputs: {names}. Beside each share is what would narrow it.",
     "calibration.title": "Learned from your own runs",
     "calibration.lead": "What is particular to your software was learned from {runs} in {source}: for runs like those, {narrower}.",
     "calibration.width": "the range of {figure} is {ratio} as wide as for a team without measurements",

@@ -608,7 +608,7 @@ TEXT: dict[str, str] = {
     "pareto.on": "在前沿上",
     "pareto.off": "不如其他方案",
     "drivers.title": "影响最大的因素",
-    "drivers.lead": "时长的区间主要来自以下输入：{names}。最后一列说明用什么可以缩小各自的份额。",
+    "drivers.lead": "时长的区间主要来自以下输入：{names}。每个份额旁说明用什么可以缩小它。",
     "calibration.title": "从自己的训练中学到的",
     "calibration.lead": "{source} 的 {runs}说明了您软件的特点：对此类训练，{narrower}。",
     "calibration.width": "{figure}的区间宽度为没有测量的团队的 {ratio}",
