@@ -41,7 +41,7 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     if best is None:
         return words.spans("layout.lead", **values)
     fastest, faster_ratio = best
-    best_layout, other = _apart(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
+    best_layout, other = text_apart_from(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
     if float(other) == 0.0 and simpler is not None:
         return words.spans("layout.lead_as_fast", **values, best=best_layout)
     faster = words("percent").format(other)
@@ -49,13 +49,13 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     return words.spans(key, **values, best=best_layout, faster=faster)
 
 
-def _apart(layout: Doc, chosen: Doc, words: Words) -> str:
-    """Describe a layout briefly, with its batch and checkpointing if they differ from the chosen layout's."""
+def text_apart_from(layout: Doc, other: Doc, words: Words) -> str:
+    """Describe a layout briefly, with its batch and checkpointing if they differ from another's."""
     parts = [layout_text(layout)]
-    batch, other = _batch(layout), _batch(chosen)
-    if batch != other:
-        parts.append(words("layout.with_batch", batch=f"{batch:,}", other=f"{other:,}"))
-    if layout["act_ckpt"] != chosen["act_ckpt"]:
+    batch, its_batch = _batch(layout), _batch(other)
+    if batch != its_batch:
+        parts.append(words("layout.with_batch", batch=f"{batch:,}", other=f"{its_batch:,}"))
+    if layout["act_ckpt"] != other["act_ckpt"]:
         parts.append(words("layout.with_ckpt", ckpt=words.name("ckpt", layout["act_ckpt"])))
     return " ".join(parts)
 
