@@ -27,6 +27,8 @@ LATER_AT_MOST = 1.1
 shows."""
 SAME_TIME = 0.015
 """Relative difference below which two times are called about the same."""
+LEAST_USD = 1.0
+"""Least cost of two plans whose costs are compared: bills are rounded to cents."""
 STEPS = (1, -1, 2, -2, 4, -4)
 """By how many steps the other numbers of GPUs differ from the plan's. A step is a sixteenth of the plan's nodes, and at
 least one node."""
@@ -44,7 +46,7 @@ def far_dearer(
         curve: its curve over more and fewer GPUs.
         draws: the common draws.
     """
-    cheap = [point for point in curve if _is_allowed(point) and _share(point, plan) * FAR_DEARER <= 1.0]
+    cheap = [point for point in curve if _is_allowed(point) and cost_share(point, plan) * FAR_DEARER <= 1.0]
     if not cheap:
         return ()
     targets, node = targets_of(question), case.cluster.gpus_per_node
@@ -52,13 +54,13 @@ def far_dearer(
     counts = [plan.nodes * node + steps * step for steps in STEPS]
     counts = [count for count in counts if node <= count <= targets.most_gpus]
     near = [point for point in points_on(case, question.fixed, counts, targets, draws) if _is_allowed(point)]
-    most = AS_CHEAP * min(_share(point, plan) for point in (*cheap, *near))
-    able = [point for point in (*cheap, *near) if _share(point, plan) <= most]
+    most = AS_CHEAP * min(cost_share(point, plan) for point in (*cheap, *near))
+    able = [point for point in (*cheap, *near) if cost_share(point, plan) <= most]
     best = min(able, key=lambda point: (abs(point.gpus - plan.gpus), point.gpus))
     assert plan.duration_days is not None
-    key = "warning.far_dearer_hours" if best.cost_usd is None else "warning.far_dearer"
+    key = "warning.far_dearer" if has_costs(best, plan) else "warning.far_dearer_hours"
     message = Message.of(
-        key, gpu=plan.gpu, planned=plan.gpus, gpus=best.gpus, share=_share(best, plan), days=best.duration_days.mid,
+        key, gpu=plan.gpu, planned=plan.gpus, gpus=best.gpus, share=cost_share(best, plan), days=best.duration_days.mid,
         planned_days=plan.duration_days.mid,
     )  # fmt: skip
     return (message,)
@@ -74,18 +76,18 @@ def cheaper_close_by(plan: Plan, points: Iterable[CurvePoint], most_gpus: float)
     """
     able = [point for point in points if _is_allowed(point) and point.gpus <= most_gpus]
     near = [point for point in able if plan.gpus / CLOSE <= point.gpus <= plan.gpus * CLOSE and _is_soon(point, plan)]
-    least = min((_share(point, plan) for point in near), default=1.0)
-    if least > 1.0 - CHEAPER or any(_share(point, plan) * FAR_DEARER <= 1.0 for point in able):
+    least = min((cost_share(point, plan) for point in near), default=1.0)
+    if least > 1.0 - CHEAPER or any(cost_share(point, plan) * FAR_DEARER <= 1.0 for point in able):
         return
     most = min(least + EQUALLY_CHEAP, 1.0 - CHEAPER)
     best = min(
-        (point for point in near if _share(point, plan) <= most),
+        (point for point in near if cost_share(point, plan) <= most),
         key=lambda point: (abs(point.gpus - plan.gpus), point.gpus),
     )
     assert plan.duration_days is not None
-    key = "warning.cheaper_near_hours" if best.cost_usd is None else "warning.cheaper_near"
+    key = "warning.cheaper_near" if has_costs(best, plan) else "warning.cheaper_near_hours"
     yield Message.of(
-        key, gpu=plan.gpu, planned=plan.gpus, gpus=best.gpus, saved=1.0 - _share(best, plan),
+        key, gpu=plan.gpu, planned=plan.gpus, gpus=best.gpus, saved=1.0 - cost_share(best, plan),
         time=_time(best.duration_days.mid, plan.duration_days.mid),
     )  # fmt: skip
 
@@ -117,9 +119,16 @@ def _is_allowed(point: CurvePoint) -> bool:
     return not point.chosen and point.in_time is not False and point.in_budget is not False
 
 
-def _share(point: CurvePoint, plan: Plan) -> float:
-    """Return the cost of a point over that of a plan at mid, or the ratio of GPU-hours where no price is known."""
-    if point.cost_usd is not None and plan.cost_usd is not None and plan.cost_usd.mid > 0:
+def has_costs(point: CurvePoint, plan: Plan) -> bool:
+    """Return whether the costs of a point and a plan are known and so many cents that their ratio means something."""
+    return all(cost is not None and cost.mid >= LEAST_USD for cost in (point.cost_usd, plan.cost_usd))
+
+
+def cost_share(point: CurvePoint, plan: Plan) -> float:
+    """Return the cost of a point over that of a plan at mid, or the ratio of GPU-hours unless both costs are known."""
+    if has_costs(point, plan):
+        assert point.cost_usd is not None
+        assert plan.cost_usd is not None
         return point.cost_usd.mid / plan.cost_usd.mid
     assert plan.duration_days is not None
     return point.gpus * point.duration_days.mid / (plan.gpus * plan.duration_days.mid)

@@ -9,7 +9,7 @@ import pytest
 
 from planner.answer.plan import CurvePoint, Plan
 from planner.evidence import Estimate
-from planner.planning.advice.dearer import FAR_DEARER, cheaper_close_by, far_dearer
+from planner.planning.advice.dearer import FAR_DEARER, cheaper_close_by, cost_share, far_dearer, has_costs
 from planner.planning.estimate import estimate
 from planner.rates.terms import Draws
 from reports.text.messages import word
@@ -132,3 +132,12 @@ def test_deepseek_v3_on_320_h100_is_told_of_a_cheaper_number():
     assert 256 <= message["gpus"] <= 400
     assert message["saved"] == pytest.approx(1.0 - other.cost_usd.mid / plan.cost_usd.mid)
     assert message["saved"] >= 0.05
+
+
+@pytest.mark.parametrize(("usd", "own_usd", "share"), [(0.0, 0.01, 0.825), (0.01, 0.0, 0.825), (50.0, 100.0, 0.5)])
+def test_costs_of_a_few_cents_are_not_compared(usd, own_usd, share):
+    plan, (_, other) = plan_and_points((352, 15.0, usd))  # 352 for 15 days: 82.5% of the GPU-hours
+    plan = replace(plan, cost_usd=Estimate.exactly(own_usd))
+
+    assert cost_share(other, plan) == pytest.approx(share)
+    assert has_costs(other, plan) is (share == 0.5)
