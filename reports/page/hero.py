@@ -17,7 +17,7 @@ from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import is_message, sentence, word
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
-from reports.text.saving import saving_phrase, shown_saving
+from reports.text.saving import one_sided, saving_phrase, shown_saving
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 from reports.view.cells import saving_tone
 
@@ -360,7 +360,7 @@ def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
 
 def _share(saving: Doc) -> str:
     """Return the ladder of a change: tenths below 1 %, which would be spurious in a range that includes zero."""
-    return "change" if saving["low"] < 0 < saving["high"] else "percent"
+    return "change" if saving["low"] < 0 < saving["high"] or one_sided(saving) else "percent"
 
 
 def signed(change: Figure, words: Words) -> str:
@@ -372,7 +372,7 @@ def signed(change: Figure, words: Words) -> str:
 def _flat_span(saving: Doc, words: Words) -> str:
     """Return the range of a change, without signs if both ends have the same one, else with those of the change."""
     low, high = saving["low"], saving["high"]
-    if low < 0:
+    if low < 0 or one_sided(saving):
         low, high = -high, -low
     mid = abs(saving["mid"]) if low >= 0 else -saving["mid"]
     figure = words.figure(_share(saving), {"low": low, "mid": min(max(mid, low), high), "high": high})

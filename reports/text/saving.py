@@ -45,15 +45,15 @@ class ShownSaving:
 
 def shown_saving(saving: Mapping[str, Any], words: Words) -> ShownSaving:
     """Return a saving as displayed, from `low mid high` as shares of the original; negative means more."""
-    one_sided = _one_sided(saving)
-    less = saving["high"] > -saving["low"] if one_sided else saving["mid"] >= 0
-    unsure = saving["low"] < 0 < saving["high"] and not one_sided
+    at_one_end = one_sided(saving)
+    less = saving["high"] > -saving["low"] if at_one_end else saving["mid"] >= 0
+    unsure = saving["low"] < 0 < saving["high"] and not at_one_end
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    quantity = "change" if unsure or one_sided else "percent"  # tenths are spurious beside a range that includes zero
+    quantity = "change" if unsure or at_one_end else "percent"  # tenths are spurious beside a range that includes zero
     figure = words.figure(quantity, {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
     none = figure.text == words.value("change", 0.0)
-    at_most = words.value("change", high) if one_sided else ""
+    at_most = words.value("change", high) if at_one_end else ""
     return ShownSaving(figure=figure, less=less, unsure=unsure, rounds_to_none=none, at_most=at_most)
 
 
@@ -72,7 +72,7 @@ def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
     return words(key, share=strong(saving.figure.text), other=other, span=words.ranged(saving.figure))
 
 
-def _one_sided(saving: Mapping[str, Any]) -> bool:
+def one_sided(saving: Mapping[str, Any]) -> bool:
     """Return whether only one end of a range differs from zero."""
     near, far = sorted((abs(saving["low"]), abs(saving["high"])))
     return bool(abs(saving["mid"]) < ZERO and near < ZERO and far >= LEAST_END)

@@ -281,8 +281,10 @@ def test_a_tile_shows_a_change_and_its_range_with_the_same_signs():
         ((-0.006, -0.003, -0.002), "+0.3%", "0.2–0.6"),
         ((-0.0028, 0.0031, 0.0049), "0%", ""),
         ((-0.131, -0.001, 0.124), "0%", "−12 to 13"),
+        ((0.0, 0.0, 0.366), "0%", "−37 to 0"),
+        ((-0.42, 0.0, 0.0), "0%", "0–42"),
     ],
-    ids=["a small increase", "nothing", "nothing within a range"],
+    ids=["a small increase", "nothing", "nothing within a range", "at most a decrease", "at most an increase"],
 )
 def test_a_small_change_in_a_tile_has_the_decimals_of_its_range_and_no_sign_where_it_rounds_to_zero(ends, text, span):
     document = asked("bf16")
