@@ -10,9 +10,8 @@ import csv
 import json
 import math
 import re
-import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +30,7 @@ from benchmarks.accuracy_lineages import (
     trust_rows,
 )
 from benchmarks.accuracy_search import search_all
+from benchmarks.pages.markdown import paragraph, percent, signed, table
 from benchmarks.sweep.text import layouts_text
 from planner.evidence import Z90
 from planner.performance.operations import model_flop_per_token
@@ -56,7 +56,6 @@ LABELS = {
     "by_group": "Group", "by_precision": "Precision", "by_gpu": "GPU", "by_framework": "Framework", "by_size": "Size",
     "by_year": "GPU's year", "by_stack": "Stack",
 }  # fmt: skip
-_FIGURE = re.compile(r"[-+–0-9][0-9.,]*(e\+?\d+)?(%| x)?( / [0-9.]+%)?")
 FEWEST = 5
 """Groups with fewer rows are not listed."""
 
@@ -66,24 +65,6 @@ def read(name: str) -> list[dict[str, str]]:
     path = BENCHMARKS / name if (BENCHMARKS / name).exists() else ROOT / "planner" / "catalog" / name
     with path.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
-
-
-def percent(value: float | None, digits: int = 1) -> str:
-    """Return a ratio as a percentage."""
-    return "–" if value is None else f"{100 * value:.{digits}f}%"
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table with columns of figures aligned right."""
-    cells = [list(row) for row in rows]
-    figures = [all(_FIGURE.fullmatch(row[i]) for row in cells) for i in range(len(headers))]
-    marks = "|".join("---:" if right else "---" for right in figures)
-    return "\n".join([f"| {' | '.join(headers)} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in cells)]) + "\n"
-
-
-def paragraph(text: str) -> str:
-    """Return text wrapped at 120 characters."""
-    return textwrap.fill(text, 120) + "\n"
 
 
 class LeftOut:
@@ -274,8 +255,8 @@ def peers_table(validation: Validation) -> str:
             what, ours = f"{what} to {pair.to}", pair.error_ratio
         else:
             theirs, ours, published = float(entry["error_ratio"]), first.error_ratio, f"{first.published:.4g}"
-        rows.append([what, entry["quantity"], published, entry["peer"], f"{100 * theirs:+.0f}%",
-                     "–" if ours is None else f"{100 * ours:+.0f}%", entry["how"]])  # fmt: skip
+        rows.append([what, entry["quantity"], published, entry["peer"], signed(theirs),
+                     signed(ours), entry["how"]])  # fmt: skip
     headers = ("run", "quantity", "published", "peer", "peer's error", "mpplan's error", "how the peer was run")
     return table(headers, rows)
 
@@ -308,7 +289,7 @@ def misses_table(validation: Validation) -> str:
         errors = [row.error_ratio or 0.0 for row in members]
         worst = max(errors, key=abs)
         ids = members[0].id if len(members) == 1 else f"{members[0].id} and {len(members) - 1} more"
-        rows.append([ids, f"{model}, {gpu}, {precision}", metric, f"{100 * worst:+.0f}%", kind, text])
+        rows.append([ids, f"{model}, {gpu}, {precision}", metric, signed(worst), kind, text])
     total = sum(len(members) for members in groups.values())
     share = percent(total / max(1, validation.overall.n))
     headers = ("rows", "run", "metric", "worst error", "kind", "reason")
@@ -325,7 +306,7 @@ def search_text(validation: Validation) -> str:
         f"For {len(results)} distinct questions with a published split (tp, pp, cp, ep), the unconstrained search "
         f"finds a layout that mpplan's own model rates at least as fast as the published one in {percent(fast)} of the "
         f"cases; the published split is among its five best in {percent(top)}. The median gain that it predicts is "
-        f"{100 * (np.median(gains) - 1):.1f}%; {sum(search.layouts for search in results):,} layouts were evaluated."
+        f"{percent(float(np.median(gains)) - 1)}; {sum(search.layouts for search in results):,} layouts were evaluated."
     )
 
 
@@ -390,7 +371,7 @@ def main() -> None:
         breakdowns="\n".join(breakdown(validation, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
         pairs=pairs_table(validation, left),
         search=search_text(validation),
-        layouts=layouts_text(read("sweep_runs.csv"), read("sweep_crossfit.csv"), table),
+        layouts=layouts_text(read("sweep_runs.csv"), read("sweep_crossfit.csv")),
         constant=constant_baseline(validation),
         peers=peers_table(validation),
         misses=misses_table(validation),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages.markdown import percent
 from planner.evidence import Z90
 from planner.rates.qualifiers import shape_key
 from planner.validation.score import ScoredRun
@@ -53,16 +54,12 @@ class WholeRun:
         return -self.log_error <= Z90 * self.log_sd
 
 
-def _percent(value: float, digits: int = 1) -> str:
-    return f"{100 * value:.{digits}f}%"
-
-
 def votes(entries: Sequence[Entry]) -> tuple[str, ...]:
     """Return the scores with one vote per lineage: number, mean and median error, coverage, width."""
     errors, inside, widths = (np.array([entry[name] for entry in entries]) for name in ("error", "coverage", "width"))
     return (
-        str(len(entries)), _percent(float(errors.mean())), _percent(float(np.median(errors))),
-        _percent(float(inside.mean()), 0), _percent(float(np.median(widths)), 0),
+        str(len(entries)), percent(float(errors.mean())), percent(float(np.median(errors))),
+        percent(float(inside.mean()), 0), percent(float(np.median(widths)), 0),
     )  # fmt: skip
 
 
@@ -79,8 +76,8 @@ def lineage_rows(report: Entry) -> list[tuple[str, ...]]:
         entries = [entry for entry in report["drawn"] if entry["figure"] == name and entry["rows"] > 1]
         for entry in sorted(entries, key=lambda entry: -entry["rows"]):
             rows.append((
-                entry["lineage"], label, str(entry["rows"]), _percent(entry["error"]), _percent(entry["coverage"], 0),
-                _percent(entry["width"], 0),
+                entry["lineage"], label, str(entry["rows"]), percent(entry["error"]), percent(entry["coverage"], 0),
+                percent(entry["width"], 0),
             ))  # fmt: skip
     return rows
 
@@ -152,8 +149,8 @@ def floor_text(runs: Iterable[ScoredRun]) -> str:
     best = float(np.expm1(np.median(distances) / 2.0))
     return (
         f"In {len(distances)} pairs, two lineages report results for the same question (model, GPU, precision, number "
-        f"of GPUs, sequence length): their results differ by {_percent(typical)} at the median, software releases and "
-        f"layouts included. A planner exactly halfway between them is off by {_percent(best)} for both. Without "
+        f"of GPUs, sequence length): their results differ by {percent(typical)} at the median, software releases and "
+        f"layouts included. A planner exactly halfway between them is off by {percent(best)} for both. Without "
         f"knowing the team, it can get closer to one only by being further off for the other."
     )
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy import LeftOut, paragraph, percent, table
+from benchmarks.accuracy import LeftOut
+from benchmarks.pages.markdown import paragraph, percent, signed, table
 from mpplan.api.planned import planned
 from planner.answer.plan import Plan
 from planner.errors import MpplanError
@@ -177,7 +178,7 @@ def _line(entry: Checked, remark: str) -> list[str]:
     if answer is None or entry.error_ratio is None:
         return [*head, "refused", "no", "–", entry.refused or ""]
     span = f"{figure(answer.mid)} ({figure(answer.low)}–{figure(answer.high)})"
-    return [*head, span, "yes" if entry.inside else "no", f"{100 * entry.error_ratio:+.0f}%", remark]
+    return [*head, span, "yes" if entry.inside else "no", signed(entry.error_ratio), remark]
 
 
 def runs_table(checked: Iterable[Checked], remark: str) -> str:
@@ -196,7 +197,7 @@ def summary(checked: Sequence[Checked]) -> str:
         f"**{inside} of {len(checked)} facts lie inside the 90% range** ({percent(inside_ratio(checked), 0)}; target: "
         f"{percent(INSIDE_AIM, 0)}). The median error of the central estimate is {percent(median_error(checked), 0)} "
         f"(target: {percent(ERROR_AIM, 0)}); the median of the signed errors is "
-        f"{100 * float(np.median(errors)):+.0f}%. {none}"
+        f"{signed(float(np.median(errors)))}. {none}"
     )
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.kernels_beside import beside_text
+from benchmarks.kernels_beside import beside_text, figures_table
+from benchmarks.pages.markdown import percent, signed
 from planner.kernels.surface import large_flop_per_s
 from planner.units import TERA
 from tools.attention_rows import Attention, read_attention
@@ -178,12 +179,12 @@ def attention_line(attention: Attention) -> list[str]:
         [held_out_length(attention, length)[heads[attention.length == length] >= TRAINING_HEADS] for length in LENGTHS]
     )
     groupings = (attention.kv_heads == 1, attention.kv_heads == 8, attention.kv_heads == attention.heads)
-    biases = (f"{100 * np.median(miss[training & grouping]):+.0f}" for grouping in groupings)
+    biases = (signed(float(np.median(miss[training & grouping]))) for grouping in groupings)
     widest = float(np.percentile(np.abs(np.expm1(miss[training])), 90))
     large = large_flop_per_s(fit_attention(attention)) / TERA
     return [
         attention.gpu, attention.compute, percent(error(miss[training])), percent(widest), percent(error(lengths)),
-        f"{', '.join(biases)}%", f"{large:.0f} TFLOP/s",
+        ", ".join(biases), f"{large:.0f} TFLOP/s",
     ]  # fmt: skip
 
 
@@ -196,17 +197,6 @@ def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) ->
     miss = (misses[wide.compute][wide_rows] - misses[narrow.compute][narrow_rows])[training]
     measured = (wide.product_s[wide_rows] / (narrow.product_s + narrow.cast_s)[narrow_rows])[training]
     return [narrow.gpu, f"{narrow.compute} over bf16", percent(error(miss)), f"{np.median(measured):.2f}x"]
-
-
-def percent(ratio: float) -> str:
-    """Return a ratio as a percentage."""
-    return f"{100 * ratio:.1f}%"
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns after the first two are figures."""
-    marks = "|".join("---" if number < 2 else "---:" for number in range(len(headers)))
-    return "\n".join([f"| {' | '.join(headers)} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def held_out_power(readings: Sequence[ProductWatts]) -> list[Floats]:
@@ -252,7 +242,7 @@ def power_section(folder: Path) -> dict[str, str]:
             large.append(miss[watts.large])
     headers = ["GPU", "type (stack)", "products", "large", "power", "energy per FLOP", "error, large", "error, all"]
     return {
-        "power": table(headers, lines), "large_error": percent(error(np.concatenate(large))),
+        "power": figures_table(headers, lines), "large_error": percent(error(np.concatenate(large))),
         "energies": "\n".join(energies(arch, readings) for arch, readings in grouped.items()),
     }  # fmt: skip
 
@@ -277,15 +267,17 @@ def page(folder: Path) -> str:
     return TEXT.format(
         points=sum(len(products.m) for products in all_products),
         curve=curve,
-        products=table(["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines),
+        products=figures_table(
+            ["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines
+        ),
         attention_points=sum(len(attention.length) for attention in attentions),
-        attention=table(
+        attention=figures_table(
             ["GPU", "type", "heads, median", "heads, 90th percentile", "lengths, median", "bias", "large"],
             [attention_line(attention) for attention in attentions],
         ),
-        gains=table(["GPU", "types", "error, median", "gain"], gains),
+        gains=figures_table(["GPU", "types", "error, median", "gain"], gains),
         **power_section(folder),
-        beside=beside_text(folder, table),
+        beside=beside_text(folder),
     )  # fmt: skip
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages.markdown import percent, table
 from planner.kernels.collectives import COLLECTIVES, Link, measured_link, transferred
 from planner.kernels.surface import Floats, Surface
 from planner.parallelism.slowest import expected_max
@@ -80,9 +81,9 @@ implies that with few GPUs, each with many experts, the busiest GPU is less over
 """
 
 
-def percent(ratio: float) -> str:
-    """Return a ratio as a percentage."""
-    return f"{100 * ratio:.1f}%"
+def figures_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns after the first two are figures, without a line end."""
+    return table(headers, rows, text_columns=2).rstrip()
 
 
 def error(miss: Floats) -> float:
@@ -179,12 +180,11 @@ def skew_rows(folder: Path, sd: float) -> Iterator[list[str]]:
         yield [str(ep), "", *(f"{ratio:.2f}" for ratio in (*laws, *busiest))]
 
 
-def beside_text(folder: Path, table: Callable[..., str]) -> str:
+def beside_text(folder: Path) -> str:
     """Return the parts of the page as Markdown.
 
     Args:
         folder: folder of the raw files.
-        table: writes headers and rows as a table.
     """
     collectives, routed = read_collectives(folder), read_routed(folder)
     lines, off = [], []
@@ -196,12 +196,13 @@ def beside_text(folder: Path, table: Callable[..., str]) -> str:
     sd = shipped_parameters().find("expert_load_sd_ratio").value
     return TEXT.format(
         points=sum(each.points for each in collectives),
-        sizes=table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"],
-                    size_rows(collectives)),
-        transfers=table(["GPU", "by", *dict.fromkeys(each.gpu for each in collectives)], transfer_rows(collectives)),
-        routed=table(["GPU", "type", "law", "ratio alone", "by tokens", "ratio", "passes", "start", "per choice",
-                      "median stack"], lines),
+        sizes=figures_table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"],
+                            size_rows(collectives)),
+        transfers=figures_table(["GPU", "by", *dict.fromkeys(each.gpu for each in collectives)],
+                                transfer_rows(collectives)),
+        routed=figures_table(["GPU", "type", "law", "ratio alone", "by tokens", "ratio", "passes", "start",
+                              "per choice", "median stack"], lines),
         by_tokens=percent(float(np.median(np.abs(off)))), sd=sd,
-        skew=table(["EP", "", "power law 1.01", "power law 1.2", "training, 128 experts", "training, 256"],
-                   skew_rows(folder, sd)),
+        skew=figures_table(["EP", "", "power law 1.01", "power law 1.2", "training, 128 experts", "training, 256"],
+                           skew_rows(folder, sd)),
     )  # fmt: skip

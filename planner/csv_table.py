@@ -83,15 +83,21 @@ def csv_table(
 
     Args:
         heads: headings of the columns.
-        rows: cells of each row; None becomes an empty cell.
+        rows: cells of each row; None becomes an empty cell, a boolean `true` or `false`.
         line_end: CR LF, or LF for tools that count lines.
-        number: converts a cell that is not a text.
+        number: converts a cell that is neither a text nor a boolean.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator=line_end)
     writer.writerow([guarded(head) for head in heads])
-    writer.writerows([guarded(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows)
+    writer.writerows([_cell(cell, number) for cell in row] for row in rows)
     return out.getvalue()
+
+
+def _cell(cell: Any, number: Callable[[Any], object]) -> object:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return guarded(cell) if isinstance(cell, str) else number(cell)
 
 
 def guarded(text: str) -> str:

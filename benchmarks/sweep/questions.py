@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.pages.markdown import percent
 from planner.calibration.learn import learn
 from planner.calibration.linear import Observation, observe
 from planner.rates.parameters import Parameters
@@ -136,17 +137,13 @@ def crossed(observations: Sequence[Observation], shipped: Parameters) -> dict[st
     return result
 
 
-def _percent(value: float, digits: int = 0) -> str:
-    return f"{100 * value:.{digits}f}%"
-
-
 def question_rows(sweeps: Iterable[Sweep]) -> list[tuple[str, ...]]:
     """Return one line per question."""
     return [
         (
-            sweep.question[0], str(sweep.question[1]), str(len(sweep.predicted)), _percent(sweep.loss),
-            f"{sweep.rank_correlation:.2f}", _percent(float(np.median(sweep.errors))),
-            _percent(float(np.median(sweep.errors[sweep.faster]))),
+            sweep.question[0], str(sweep.question[1]), str(len(sweep.predicted)), percent(sweep.loss, 0),
+            f"{sweep.rank_correlation:.2f}", percent(float(np.median(sweep.errors)), 0),
+            percent(float(np.median(sweep.errors[sweep.faster])), 0),
         )
         for sweep in sweeps
     ]  # fmt: skip
@@ -185,8 +182,8 @@ SUMMARY_HEADERS = (
 
 def _cells(figures: Scores) -> tuple[str, ...]:
     return (
-        _percent(figures.loss_median), _percent(figures.loss_mean), f"{figures.rank_correlation:.2f}",
-        _percent(figures.error), _percent(figures.error_of_faster),
+        percent(figures.loss_median, 0), percent(figures.loss_mean, 0), f"{figures.rank_correlation:.2f}",
+        percent(figures.error, 0), percent(figures.error_of_faster, 0),
     )  # fmt: skip
 
 

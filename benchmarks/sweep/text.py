@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
+from benchmarks.pages.markdown import table
 from benchmarks.sweep.questions import (
     HEADERS,
     MAP,
@@ -20,15 +21,12 @@ from benchmarks.sweep.twins import sentences, twin_rows, twins
 from planner.rates.parameters import shipped_parameters
 
 
-def layouts_text(
-    rows: Iterable[Mapping[str, str]], crossfit: Iterable[Mapping[str, str]], table: Callable[..., str]
-) -> str:
+def layouts_text(rows: Iterable[Mapping[str, str]], crossfit: Iterable[Mapping[str, str]]) -> str:
     """Return the whole part of the page.
 
     Args:
         rows: rows of the sweep, text by column name.
         crossfit: rows of `sweep_crossfit.csv`, text by column name.
-        table: writes headers and rows as a table.
     """
     observations, shipped = read_sweep(rows), shipped_parameters()
     sweeps = predict_sweep(observations, shipped)

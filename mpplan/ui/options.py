@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,16 @@ OutputOption = Annotated[
 def strict_flag(help_text: str) -> Any:
     """Return the declaration of `--strict`; its help says when the command fails, and with which exit code."""
     return _output("--strict", help_text=help_text)
+
+
+def completion(choices: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Complete the last of several names separated by commas; the names load only when a shell asks for them."""
+
+    def complete(incomplete: str) -> list[str]:
+        done, comma, last = incomplete.rpartition(",")
+        return [f"{done}{comma}{name}" for name in choices() if name.startswith(last)]
+
+    return complete
 
 
 def names(text: str | None, flag: str) -> tuple[str, ...]:

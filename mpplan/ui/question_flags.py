@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from mpplan.ui import options
 from mpplan.ui.config import sources
 from planner.question.asked import Ask
 from planner.question.input import Input
@@ -59,7 +60,7 @@ def _parameter(item: Input[object]) -> inspect.Parameter:
         metavar=item.metavar,
         rich_help_panel=item.group,
         help=item.help_text,
-        autocompletion=None if item.choices is None else _completion(item.choices),
+        autocompletion=None if item.choices is None else options.completion(item.choices),
     )
     kind: Any = bool if item.is_switch else str | None
     return inspect.Parameter(
@@ -68,13 +69,3 @@ def _parameter(item: Input[object]) -> inspect.Parameter:
         default=False if item.is_switch else None,
         annotation=Annotated[kind, option],
     )
-
-
-def _completion(choices: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Complete the last of several names separated by commas; the names load only when a shell asks for them."""
-
-    def complete(incomplete: str) -> list[str]:
-        done, comma, last = incomplete.rpartition(",")
-        return [f"{done}{comma}{name}" for name in choices() if name.startswith(last)]
-
-    return complete

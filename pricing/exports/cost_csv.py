@@ -57,7 +57,7 @@ def render(document: dict[str, Any]) -> bytes:
     """
     require_sound(document)
     rows = [cells(plan, row) for plan in billed_plans(document) for row in plan.rows]
-    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=plain_decimal)
+    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], number=plain_decimal)
     return table.encode("utf-8")
 
 

@@ -139,7 +139,7 @@ def render(
         | _beside(plan, row, metered=number == metered)
         for number, (row, period) in enumerate(zip(plan.leaves, periods, strict=True))
     ]
-    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=plain_decimal)
+    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], number=plain_decimal)
     return table.encode("utf-8")
 
 

@@ -86,8 +86,6 @@ _EXPONENT_BELOW = 1e-6
 
 def _number(value: Any) -> Any:
     """Format a number as ECMAScript does (ECMA-262, Number::toString), since the page's script writes the same file."""
-    if isinstance(value, bool):
-        return str(value).lower()
     if not isinstance(value, float):
         return value
     if 0 < abs(value) < _EXPONENT_BELOW:

@@ -17,7 +17,7 @@ from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import is_message, sentence, word
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
-from reports.text.saving import ShownSaving, shown_saving
+from reports.text.saving import one_sided, saving_phrase, shown_saving
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 from reports.view.cells import saving_tone
 
@@ -116,7 +116,7 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
     savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
     known = [(name, shown_saving(saving, words)) for name, saving in savings.items() if saving]
     parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in known]
-    hedged = any(saving.hedged for _, saving in known[:-1])
+    hedged = any(saving.hedged or saving.at_most for _, saving in known[:-1])
     joint = words("compare.and_after" if hedged else "compare.and")
     return words("headline.compared", parts=joint.join(parts)) if parts else ""
 
@@ -146,18 +146,6 @@ def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | Non
     """Return a saved amount in the unit of the answer, unless it is too small for that unit."""
     rung = unit_of(facts, metric, words)
     return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
-
-
-def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
-    """Return a saving in words, with its figure marked for `Words.spans`."""
-    if saving.is_none:
-        return words("compare.same", other=other)
-    if saving.unsure and not saving.hedged:
-        return words("compare.unsure", other=other, span=saving.figure.span)
-    key = "compare.less" if saving.less else "compare.more"
-    if saving.hedged:
-        key = "compare.perhaps_less" if saving.less else "compare.perhaps_more"
-    return words(key, share=strong(saving.figure.text), other=other, span=words.ranged(saving.figure))
 
 
 def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
@@ -372,7 +360,7 @@ def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
 
 def _share(saving: Doc) -> str:
     """Return the ladder of a change: tenths below 1 %, which would be spurious in a range that includes zero."""
-    return "change" if saving["low"] < 0 < saving["high"] else "percent"
+    return "change" if saving["low"] < 0 < saving["high"] or one_sided(saving) else "percent"
 
 
 def signed(change: Figure, words: Words) -> str:
@@ -384,7 +372,7 @@ def signed(change: Figure, words: Words) -> str:
 def _flat_span(saving: Doc, words: Words) -> str:
     """Return the range of a change, without signs if both ends have the same one, else with those of the change."""
     low, high = saving["low"], saving["high"]
-    if low < 0:
+    if low < 0 or one_sided(saving):
         low, high = -high, -low
     mid = abs(saving["mid"]) if low >= 0 else -saving["mid"]
     figure = words.figure(_share(saving), {"low": low, "mid": min(max(mid, low), high), "high": high})

@@ -21,8 +21,8 @@ def test_other_texts_stay(text):
     assert guarded(text) == text
 
 
-def test_numbers_stay_numbers_and_nothing_is_empty():
-    assert csv_table(["a", "b", "c", "d"], [[-1.5, Decimal("-2.50"), None, True]]) == "a,b,c,d\r\n-1.5,-2.50,,True\r\n"
+def test_numbers_stay_numbers_nothing_is_empty_and_booleans_are_lower_case():
+    assert csv_table(["a", "b", "c", "d"], [[-1.5, Decimal("-2.50"), None, True]]) == "a,b,c,d\r\n-1.5,-2.50,,true\r\n"
 
 
 def test_a_number_is_written_as_asked_and_a_text_is_not():

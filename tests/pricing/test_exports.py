@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
 from planner.errors import InputFileError, UsageError
@@ -40,3 +43,14 @@ def test_an_ending_that_no_format_has_is_refused(path):
         export_for(path)
     assert ".csv or .parquet" in caught.value.hint
     assert "cost-csv, focus, parquet" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["cost-csv", "focus"])
+def test_a_csv_ends_its_lines_and_writes_booleans_as_the_csv_of_a_report(document, name):
+    """RFC 4180, section 2: lines end in CR LF."""
+    text = find_export(name).render(document).decode("utf-8")
+
+    assert text.count("\r\n") == text.count("\n") > 1
+    cells = {cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row}
+    assert cells & {"true", "false"}
+    assert not cells & {"True", "False"}

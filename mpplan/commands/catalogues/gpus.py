@@ -13,11 +13,19 @@ from mpplan.ui import options
 from mpplan.ui.listing import details, figure, table
 from planner.hardware.catalogue import COMPUTE_TYPES, find_gpu, gpu_aliases, load_gpus
 from planner.hardware.gpu import Gpu
+from planner.question import names
 from planner.units import GB, GIB, GIGA, TERA
 
 SCHEMA = "mpplan.gpus/1"
 
-Name = Annotated[str | None, typer.Argument(metavar="GPU", help="Show this GPU in full (id, name or alias).")]
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="GPU",
+        help="Show this GPU in full (id, name or alias).",
+        autocompletion=options.completion(names.gpus),
+    ),
+]
 
 
 def gpus(name: Name = None, json: options.JsonFlag = False) -> None:

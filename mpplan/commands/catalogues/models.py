@@ -14,11 +14,18 @@ from mpplan.ui.listing import details, figure, table
 from planner.models.catalogue import find_model, load_models, model_named
 from planner.models.images.catalogue import image_model_named, load_image_models
 from planner.models.shape import ModelShape
+from planner.question import names
 
 SCHEMA = "mpplan.models/1"
 
-Name = Annotated[str | None, typer.Argument(metavar="MODEL", help="Show this model in full (name or alias).")]
-
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="Show this model in full (name or alias).",
+        autocompletion=options.completion(names.models),
+    ),
+]
 
 Images = Annotated[bool, typer.Option("--images", help="List timm's vision models.")]
 

@@ -14,25 +14,58 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, table, wrapped
 from planner.costs.prices import GpuPrice
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import InputFileError, Message, MpplanError, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
+from planner.question import names
 from planner.rows import Row, near_names
 from planner.units import today
 from pricing.base.listing import listed
 from pricing.book.current import counting_rows
 from pricing.book.reading import load_book, user_book_path
-from pricing.book.rows import COLUMNS, PriceRow, price_row
+from pricing.book.rows import COLUMNS, COMMITMENTS, PriceRow, price_row
 from pricing.gpu_price.query import parse_commitment
 
 prices_app = typer.Typer(help="List the prices in the price book with their dates and sources.")
 
-GpuOption = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="Only this GPU.")]
+
+def _gpus_and_rows() -> list[str]:
+    """Return the GPUs, and the ids of the price rows where the book can be read."""
+    from contextlib import suppress
+
+    rows: list[str] = []
+    with suppress(MpplanError):
+        rows = [row.id for row in load_book().rows]
+    return [*names.gpus(), *rows]
+
+
+GpuOption = Annotated[
+    str | None,
+    typer.Option("--gpu", metavar="ID", help="Only this GPU.", autocompletion=options.completion(names.gpus)),
+]
 ProviderOption = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only this provider.")]
 RegionOption = Annotated[str | None, typer.Option("--region", metavar="NAME", help="Only this region.")]
 CommitmentOption = Annotated[
-    str | None, typer.Option("--commitment", metavar="NAME", help="Only on-demand, spot, 1y or 3y.")
+    str | None,
+    typer.Option(
+        "--commitment",
+        metavar="NAME",
+        help="Only on-demand, spot, 1y or 3y.",
+        autocompletion=options.completion(lambda: COMMITMENTS),
+    ),
 ]
-Kind = Annotated[str, typer.Option("--commitment", metavar="NAME", help="on-demand, spot, 1y or 3y.")]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--commitment",
+        metavar="NAME",
+        help="on-demand, spot, 1y or 3y.",
+        autocompletion=options.completion(lambda: COMMITMENTS),
+    ),
+]
+OfGpu = Annotated[
+    str,
+    typer.Option("--gpu", metavar="ID", help="A GPU in the catalogue.", autocompletion=options.completion(names.gpus)),
+]
 Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Price of one GPU for one hour.")]
 Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
 AddCurrency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 currency code of the price.")]
@@ -103,7 +136,14 @@ def _only(rows: tuple[PriceRow, ...], field: str, value: str) -> tuple[PriceRow,
 
 @prices_app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="GPU|ROW", help="A GPU, or the id of a price row.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="GPU|ROW",
+            help="A GPU, or the id of a price row.",
+            autocompletion=options.completion(_gpus_and_rows),
+        ),
+    ],
     provider: ProviderOption = None,
     region: RegionOption = None,
     commitment: Kind = "on-demand",
@@ -154,7 +194,7 @@ def _show_price(price: GpuPrice) -> None:
 
 @prices_app.command("add")
 def add(
-    gpu: Annotated[str, typer.Option("--gpu", metavar="ID", help="A GPU in the catalogue.")],
+    gpu: OfGpu,
     provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Provider of the price.")],
     price: Price,
     source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where the price can be looked up.")],

@@ -12,6 +12,14 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.console import LEAST_COLUMNS
 from mpplan.ui.documents import read_answer
+from planner.question import names
+
+
+def _figures() -> tuple[str, ...]:
+    from reports.explain.walk import FIGURES
+
+    return FIGURES
+
 
 Document = Annotated[str, typer.Argument(metavar="PLAN", help="Output of `mpplan estimate --json`; `-` is stdin.")]
 Figure = Annotated[
@@ -20,13 +28,24 @@ Figure = Annotated[
         metavar="FIGURE",
         help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power, "
         "carbon, carbon-market, embodied, sci, mean-power or peak-power (of the building).",
+        autocompletion=options.completion(_figures),
     ),
 ]
 Precision = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Precision to explain. Default: the one you asked for.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Precision to explain. Default: the one you asked for.",
+        autocompletion=options.completion(names.precisions),
+    ),
 ]
 Gpu = Annotated[
-    str | None, typer.Option(metavar="ID", help="GPU to explain. Default: the one in the answer's first sentence.")
+    str | None,
+    typer.Option(
+        metavar="ID",
+        help="GPU to explain. Default: the one in the answer's first sentence.",
+        autocompletion=options.completion(names.gpus),
+    ),
 ]
 
 

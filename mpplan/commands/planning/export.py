@@ -13,7 +13,22 @@ from mpplan.ui.documents import read_answer
 from mpplan.ui.output import Output, open_output
 from planner.answer.document import Document
 from planner.errors import UsageError
+from planner.question import names
 
+
+def _formats() -> list[str]:
+    from pricing.exports import EXPORTS
+
+    return [export.name for export in EXPORTS]
+
+
+def _frameworks() -> list[str]:
+    from reports.launch import FRAMEWORKS
+
+    return [framework.name for framework in FRAMEWORKS]
+
+
+VIEWS = {"same-gpus": "plans", "same-deadline": "same_deadline"}
 Plan = Annotated[str, typer.Argument(metavar="PLAN", help="Output of `mpplan estimate --json`; `-` is stdin.")]
 Format = Annotated[
     str | None,
@@ -21,6 +36,7 @@ Format = Annotated[
         metavar="NAME",
         help="cost-csv, parquet, or focus (columns of FinOps FOCUS 1.2, marked as estimate). "
         "Default: by the file extension of -o, or cost-csv without one.",
+        autocompletion=options.completion(_formats),
     ),
 ]
 Launch = Annotated[
@@ -29,16 +45,23 @@ Launch = Annotated[
         metavar="NAME",
         help="Write the plan as a configuration file, not a bill: megatron, torchtitan, deepspeed, accelerate, axolotl "
         "or skypilot.",
+        autocompletion=options.completion(_frameworks),
     ),
 ]
 Precision = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="With focus or --launch: precision of the plan. Default: the requested one."),
+    typer.Option(
+        metavar="NAME",
+        help="With focus or --launch: precision of the plan. Default: the requested one.",
+        autocompletion=options.completion(names.precisions),
+    ),
 ]
 Gpu = Annotated[
     str | None,
     typer.Option(
-        metavar="ID", help="With focus or --launch: GPU of the plan. Default: the one in the answer's first sentence."
+        metavar="ID",
+        help="With focus or --launch: GPU of the plan. Default: the one in the answer's first sentence.",
+        autocompletion=options.completion(names.gpus),
     ),
 ]
 View = Annotated[
@@ -47,9 +70,9 @@ View = Annotated[
         metavar="NAME",
         help="With focus or --launch: table of the plan, same-gpus (default) or same-deadline.",
         show_default=False,
+        autocompletion=options.completion(lambda: VIEWS),
     ),
 ]
-VIEWS = {"same-gpus": "plans", "same-deadline": "same_deadline"}
 
 
 def export(

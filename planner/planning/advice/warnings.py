@@ -14,6 +14,7 @@ from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout, context_powers, context_sizes
+from planner.planning.advice.dearer import cheaper_close_by, cost_share, has_costs
 from planner.planning.advice.safer import quickest_safe_way
 from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
@@ -185,8 +186,10 @@ def advice_on(
     targets = targets_of(question)
     below = rounder_below(case, question.fixed, anchor.plan, targets, draws)
     near = (*curve, *below)
-    whole = on_whole_nodes(case, question.fixed, anchor.plan, near, targets, draws)
-    return (*advice, *sooner_on_fewer(near), *whole)
+    sooner = tuple(sooner_on_fewer(near))
+    whole = tuple(on_whole_nodes(case, question.fixed, anchor.plan, near, targets, draws))
+    cheaper = () if sooner or whole else tuple(cheaper_close_by(anchor.plan, near, targets.most_gpus))
+    return (*advice, *sooner, *whole, *cheaper)
 
 
 def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
@@ -300,9 +303,8 @@ def on_whole_nodes(
     for point in points_on(case, fixed, [whole], targets, draws):
         days = point.duration_days.mid
         time_ratio = days / plan.duration_days.mid
-        key, cost_ratio = "warning.whole_nodes_hours", time_ratio * whole / plan.gpus
-        if point.cost_usd is not None and plan.cost_usd is not None and plan.cost_usd.mid > 0:
-            key, cost_ratio = "warning.whole_nodes", point.cost_usd.mid / plan.cost_usd.mid
+        key = "warning.whole_nodes" if has_costs(point, plan) else "warning.whole_nodes_hours"
+        cost_ratio = cost_share(point, plan)
         if max(time_ratio, cost_ratio) <= WORTH_A_WORD_RATIO and days <= SOONER_RATIO * fewer_days:
             yield Message.of(
                 key, gpu=plan.gpu, gpus=plan.gpus, whole=whole, nodes=plan.nodes, sooner=1.0 - time_ratio,

@@ -12,6 +12,15 @@ from reports.text.numbers import rung_for
 from reports.view import Cell, Column, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
+LEAST_SHARE = 0.001
+"""A share that rounds to less is shown as less than this."""
+
+
+def _share(ratio: float, words: Words) -> str:
+    """Format the share of an item that is not zero."""
+    least = words.value("percent", LEAST_SHARE)
+    return words.value("percent", ratio) if ratio >= LEAST_SHARE / 2 else words("less_than").format(least)
+
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
     """Return a row per item and a column per precision, with shares for the requested precision."""
@@ -22,9 +31,7 @@ def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) ->
             items = stack.read(plan)
             size = items.get(name, 0.0)
             show_share = plan["precision"] == facts.asked and name != "total" and size > 0
-            cells.append(
-                size_cell(stack, size, words, words.value("percent", size / items["total"]) if show_share else "")
-            )
+            cells.append(size_cell(stack, size, words, _share(size / items["total"], words) if show_share else ""))
         swatch = LETTERS[number] if name != "total" else ""
         head = Cell(text=words.name(stack.group, name), swatch=swatch, colour=number if swatch else None)
         rows.append(TableRow(cells=(head, *cells), strong=name == "total"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from planner.answer.plan import STEP_ITEMS
 from planner.training.policies import load_policies
 from reports.document.facts import Doc, Facts
-from reports.sections.comparison.layout import global_batch, layout_text
+from reports.sections.comparison.layout import global_batch, text_apart_from
 from reports.text.language import Words
 from reports.text.numbers import magnitude, rung_for
 
@@ -36,8 +36,10 @@ def apart_notes(facts: Facts, plans: Sequence[Doc], words: Words) -> tuple[str, 
     if alike:
         note = words("apart.item", **values, **_seconds(slow, fast, item, words))
     else:
-        layouts = {"slow_layout": layout_text(slow["layout"]), "fast_layout": layout_text(fast["layout"])}
-        note = words("apart.layouts", **values, **layouts)
+        slow_layout, fast_layout = (
+            text_apart_from(own["layout"], other["layout"], words) for own, other in ((slow, fast), (fast, slow))
+        )
+        note = words("apart.layouts", **values, slow_layout=slow_layout, fast_layout=fast_layout)
     reason = None
     if fast["precision"] == "bf16" and _sends_once(facts) and (item == "ep_comm" or not alike):
         reason = words("apart.experts")

@@ -6,7 +6,7 @@ from reports.document.facts import Doc, Facts, memory_items
 from reports.document.text_facts import faster_but_less_simple, faster_with_other_batch
 from reports.text.language import Span, Words
 from reports.text.messages import sentence
-from reports.text.numbers import grouped, rung_for
+from reports.text.numbers import Rung, decimals_for, grouped, rung_for
 from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
@@ -41,7 +41,7 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     if best is None:
         return words.spans("layout.lead", **values)
     fastest, faster_ratio = best
-    best_layout, other = _apart(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
+    best_layout, other = text_apart_from(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
     if float(other) == 0.0 and simpler is not None:
         return words.spans("layout.lead_as_fast", **values, best=best_layout)
     faster = words("percent").format(other)
@@ -49,13 +49,13 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     return words.spans(key, **values, best=best_layout, faster=faster)
 
 
-def _apart(layout: Doc, chosen: Doc, words: Words) -> str:
-    """Describe a layout briefly, with its batch and checkpointing if they differ from the chosen layout's."""
+def text_apart_from(layout: Doc, other: Doc, words: Words) -> str:
+    """Describe a layout briefly, with its batch and checkpointing if they differ from another's."""
     parts = [layout_text(layout)]
-    batch, other = _batch(layout), _batch(chosen)
-    if batch != other:
-        parts.append(words("layout.with_batch", batch=f"{batch:,}", other=f"{other:,}"))
-    if layout["act_ckpt"] != chosen["act_ckpt"]:
+    batch, its_batch = _batch(layout), _batch(other)
+    if batch != its_batch:
+        parts.append(words("layout.with_batch", batch=f"{batch:,}", other=f"{its_batch:,}"))
+    if layout["act_ckpt"] != other["act_ckpt"]:
         parts.append(words("layout.with_ckpt", ckpt=words.name("ckpt", layout["act_ckpt"])))
     return " ".join(parts)
 
@@ -121,6 +121,13 @@ def _chosen(facts: Facts, plans: list[Doc], words: Words) -> Table:
     )
 
 
+def _with_same_decimals(values: list[float], rung: Rung) -> list[Cell]:
+    """Return the cells of a column, all with the decimals of its first number."""
+    first = values[0] / rung.per
+    decimals = max(0, min(decimals_for(first, first, first), rung.decimals))
+    return [Cell(text=grouped(value / rung.per, decimals), sort=value) for value in values]
+
+
 def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
     axes = _axes([plan["layout"] for plan in [*lost, answer]])
     seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
@@ -129,17 +136,14 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
     entries += [
         (row["layout"], row["step_s"], row["memory_gib"], sentence(row, "why", words.lang).text) for row in lost
     ]
+    steps = _with_same_decimals([step for _, step, _, _ in entries], seconds)
+    memory = _with_same_decimals([used for _, _, used, _ in entries], gib)
     rows = tuple(
         TableRow(
-            cells=(
-                Cell(text=why),
-                *_cells(chosen, axes, words),
-                Cell(text=words.number(step, step, step, seconds).bare, sort=step),
-                Cell(text=words.number(used, used, used, gib).bare, sort=used),
-            ),
+            cells=(Cell(text=why), *_cells(chosen, axes, words), steps[number], memory[number]),
             strong=number == 0,
         )
-        for number, (chosen, step, used, why) in enumerate(entries)
+        for number, (chosen, _, _, why) in enumerate(entries)
     )
     return Table(
         caption=words("table.lost", precision=words.name("precision", answer["precision"])),

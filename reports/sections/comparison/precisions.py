@@ -323,11 +323,14 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     if saving is None:
         return none_cell(words)
     shown = shown_saving(saving, words)
+    tone = saving_tone(saving["low"], saving["high"])
+    if shown.at_most:
+        key = "saving.up_to_less" if shown.less else "saving.up_to_more"
+        return Cell(text=words(key, share=shown.at_most), sort=saving["mid"], tone=tone)
     key = "saving.less" if shown.less else "saving.more"
     if shown.rounds_to_none:
-        key = "saving.about" if shown.unsure else "saving.none"
-    text, tone = words(key, share=shown.figure.text), saving_tone(saving["low"], saving["high"])
-    return Cell(text=text, detail=shown.figure.span, sort=saving["mid"], tone=tone)
+        key = "saving.about" if shown.unsure and not shown.is_none else "saving.none"
+    return Cell(text=words(key, share=shown.figure.text), detail=shown.figure.span, sort=saving["mid"], tone=tone)
 
 
 def _comparing_chart(facts: Facts, metric: str, words: Words, view: str = "plans") -> list[Block]:

@@ -22,7 +22,7 @@ from planner.units import DAY_S, parse_duration_s, write_duration
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
-from reports.text.numbers import magnitude
+from reports.text.numbers import MINUS, magnitude
 
 YEAR_DAYS = 365
 """Number of days in a year, as messages count them."""
@@ -97,7 +97,8 @@ class _Template(Formatter):
             return self._words.value(format_spec, float(value))
         if self._words.has(f"{format_spec}.other"):
             return self._words.count(format_spec, int(value))
-        return str(super().format_field(value, format_spec))
+        text = str(super().format_field(value, format_spec))
+        return MINUS + text[1:] if format_spec and text.startswith("-") and not isinstance(value, str) else text
 
     def _chance(self, ratio: float, decimals: int) -> str:
         """Format a probability; decimals are given if it would otherwise look equal to one that it is compared with."""

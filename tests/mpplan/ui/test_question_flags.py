@@ -45,6 +45,16 @@ def test_a_switch_is_a_yes_or_a_no_where_it_was_given(value, text):
         ("mpplan estimate --act-ckpt sel", "selective"),
         ("mpplan estimate --network ib-n", "ib-ndr"),
         ("mpplan est", "estimate"),
+        ("mpplan explain plan.json carbon-m", "carbon-market"),
+        ("mpplan explain plan.json cost --gpu b200", "b200-sxm-180gb"),
+        ("mpplan export plan.json --launch torch", "torchtitan"),
+        ("mpplan export plan.json --format fo", "focus"),
+        ("mpplan export plan.json --view same-d", "same-deadline"),
+        ("mpplan prices show b200", "b200-sxm-180gb"),
+        ("mpplan prices show p00", "p001"),
+        ("mpplan prices list --commitment sp", "spot"),
+        ("mpplan gpus b200", "b200-sxm-180gb"),
+        ("mpplan models mixtral-8x7", "mixtral-8x7b"),
     ],
 )
 def test_a_shell_is_offered_the_declared_names_and_those_of_the_catalogues(shell, words, offered):

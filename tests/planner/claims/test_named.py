@@ -31,7 +31,7 @@ def test_a_range_is_named_where_it_can_be_seen_and_asked_for():
 
 def test_a_share_that_rounds_to_nothing_has_no_sign():
     assert word(quantity(-0.002, "fraction_saved")) == "0%"
-    assert word(quantity(-0.125, "fraction_saved")) == "-12%"
+    assert word(quantity(-0.125, "fraction_saved")) == "−12%"
 
 
 def test_a_span_is_in_the_unit_of_the_claim_else_in_that_of_the_cases():

@@ -23,7 +23,7 @@ def test_the_csv_has_every_line_of_every_plan_and_sums_by_column(document):
         ("plans", "fp8"), ("plans", "bf16"), ("same_deadline", "fp8"), ("same_deadline", "bf16"),
     }  # fmt: skip
     fp8 = [row for row in rows if (row["view"], row["precision"]) == ("plans", "fp8")]
-    leaves = sum(Decimal(row["usd_mid"]) for row in fp8 if row["is_leaf"] == "True")
+    leaves = sum(Decimal(row["usd_mid"]) for row in fp8 if row["is_leaf"] == "true")
     assert leaves == Decimal(fp8[0]["usd_mid"]) == Decimal("161819.20")  # 46 080 GPU-hours at 3.49, and 1 000 beside
     assert sum(float(row["energy_kwh_mid"] or 0) for row in fp8) == pytest.approx(40_000)
 

@@ -215,7 +215,7 @@ def test_every_text_in_a_message_of_an_answer_is_decided_to_be_public_or_private
 MESSAGES = {
     "against", "basis", "batches", "critical", "ffn", "hour", "note", "shape", "text", "used", "usual", "why", "reason",
     "runs", "in_time", "over", "attention", "convention", "flags", "inside", "nearest", "new", "old", "parameters",
-    "part", "peak", "way", "whole", "costs",
+    "part", "peak", "time", "way", "whole", "costs",
 }  # fmt: skip
 """Values that are messages themselves."""
 NUMBERS = {

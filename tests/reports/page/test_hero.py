@@ -58,6 +58,8 @@ def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
         ((-0.004, 0.25, 0.45), "FP8 would cost about 25% less than BF16, though perhaps no less (0 to 45).", "改用 FP8，费用比 BF16 约省 25%，但也可能不省（0 至 45）。"),
         ((-0.30, -0.12, 0.02), "FP8 would cost about 12% more than BF16, though perhaps no more (−2 to 30).", "改用 FP8，费用比 BF16 约多 12%，但也可能不多（−2 至 30）。"),
         ((-0.183, 0.004, 0.231), "FP8 would cost about the same as BF16 (−18 to 23%).", "改用 FP8，费用与 BF16 大致相同（−18 至 23%）。"),
+        ((0.0, 0.0, 0.366), "FP8 would cost as much as BF16 in the middle of the range, at most 37% less.", "改用 FP8，费用中间值与 BF16 相同，最多省 37%。"),
+        ((-0.42, 0.0, 0.0), "FP8 would cost as much as BF16 in the middle of the range, at most 42% more.", "改用 FP8，费用中间值与 BF16 相同，最多多 42%。"),
     ],
 )  # fmt: skip
 def test_a_saving_that_may_be_none_keeps_its_middle_unless_that_is_small(ratios, en, zh):
@@ -279,8 +281,10 @@ def test_a_tile_shows_a_change_and_its_range_with_the_same_signs():
         ((-0.006, -0.003, -0.002), "+0.3%", "0.2–0.6"),
         ((-0.0028, 0.0031, 0.0049), "0%", ""),
         ((-0.131, -0.001, 0.124), "0%", "−12 to 13"),
+        ((0.0, 0.0, 0.366), "0%", "−37 to 0"),
+        ((-0.42, 0.0, 0.0), "0%", "0–42"),
     ],
-    ids=["a small increase", "nothing", "nothing within a range"],
+    ids=["a small increase", "nothing", "nothing within a range", "at most a decrease", "at most an increase"],
 )
 def test_a_small_change_in_a_tile_has_the_decimals_of_its_range_and_no_sign_where_it_rounds_to_zero(ends, text, span):
     document = asked("bf16")

@@ -51,7 +51,7 @@ def test_the_default_is_every_line_of_every_plan_as_csv(run, plan):
     assert (result.code, result.err) == (0, "")
     assert [row["line"] for row in fp8 if row["parent"] == "total"] == ["gpu_owned", "electricity", "experiments"]
     for column in ("usd_low", "usd_mid", "usd_high"):
-        assert sum(Decimal(row[column]) for row in fp8 if row["is_leaf"] == "True") == Decimal(fp8[0][column])
+        assert sum(Decimal(row[column]) for row in fp8 if row["is_leaf"] == "true") == Decimal(fp8[0][column])
     assert float(fp8[0]["embodied_kg_mid"]) > 0
     assert float(fp8[0]["sci_kg_mid"]) > float(fp8[0]["carbon_kg_mid"])
 

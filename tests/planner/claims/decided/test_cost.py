@@ -58,7 +58,7 @@ def test_the_power_that_the_claim_states_speaks_against_it():
     entry = judged("c14", planner())
 
     assert standings(entry)["power per GPU"] == "disagrees"
-    assert any("184,320 before, 36,864 after (-80%)" in word(note) for note in entry.notes)
+    assert any("184,320 before, 36,864 after (−80%)" in word(note) for note in entry.notes)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_run_counts_where_fp32_reaches_the_accuracy_of_the_claim(baseline, ver
     fine = judged("c30", known(baseline=baseline))
 
     assert fine.verdict == verdict
-    assert ("lost in BF16 was 0.1% (-0.1% to 0.2%), but" in word(entry.words)) == (baseline < 0.92)
+    assert ("lost in BF16 was 0.1% (−0.1% to 0.2%), but" in word(entry.words)) == (baseline < 0.92)
 
 
 def stability(monkeypatch, **figures):

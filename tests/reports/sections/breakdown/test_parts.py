@@ -84,3 +84,11 @@ def test_where_nothing_fits_and_nothing_is_itemised_there_is_no_section():
 
     assert step_time(facts, WORDS) is None
     assert memory(facts, WORDS) is None
+
+
+def test_a_share_of_an_item_that_is_there_never_reads_as_nothing():
+    table = section_of(step_time, step_s=STEP_10_S | {"launches": 0.003, "optimizer": 0.012}).blocks[1]
+    assert isinstance(table, Table)
+
+    shares = [detail.replace("\u00a0", "") for _, detail in columns(table, "FP8").values() if detail]
+    assert sorted(shares) == ["0.1%", "15%", "25%", "60%", "<0.1%"]

@@ -77,3 +77,12 @@ def test_recipes_with_the_same_types_are_not_blamed():
     (same,) = notes_of(slower, layout={"vp": 3}, policy="fp16-megatron")
     assert "recipes" in other
     assert "recipes" not in same
+
+
+def test_layouts_that_differ_only_in_checkpointing_are_told_apart_by_it():
+    slower = {"recompute": bf16_step("total")}
+    (note,) = notes_of(slower, layout={"act_ckpt": "every-2"})
+    first, second = note.partition("best layouts differ: ")[2].split(" with ")[:2]
+
+    assert "checkpointing" in first
+    assert "checkpointing" in second

@@ -33,6 +33,10 @@ def test_a_layout_in_short_leaves_out_what_is_1(changes, text):
 def tables(lost: list[dict[str, Any]], **axes: int):
     document = sample.document()
     document["plans"][-1]["layout"] |= axes
+    return tables_of(document, lost)
+
+
+def tables_of(document: dict[str, Any], lost: list[dict[str, Any]]):
     document["plans"][-1]["lost_layouts"] = lost
     section = layout(Facts(checked(document)), WORDS)
     assert section is not None
@@ -99,3 +103,14 @@ def test_no_more_than_the_first_losers_are_listed():
     _, table = tables([lost(10.0 + n) for n in range(20)])
 
     assert len(table.rows) == 1 + MOST_LOST
+
+
+def test_the_numbers_of_a_column_have_the_decimals_of_the_chosen_layout():
+    document = sample.document()
+    (plan,) = document["plans"][-1:]
+    plan["step_s"]["total"], plan["memory_gib"]["total"] = 3.354, {"low": 10.1, "mid": 12.34, "high": 15.2}
+    _, table = tables_of(document, [lost(3.0, cp=2) | {"memory_gib": 7.672}, lost(12.3) | {"memory_gib": 101.0}])
+
+    steps, memory = ([row.cells[-column].text for row in table.rows] for column in (2, 1))
+    assert steps == ["3.35", "3.00", "12.30"]
+    assert memory == ["12.3", "7.7", "101.0"]

@@ -99,7 +99,8 @@ def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, t
     ("low", "mid", "high", "text"),
     [(-0.21, 0.0001, 0.174, "about 0% (−21 to 17)"), (-0.066, -0.003, 0.067, "about 0% (−7 to 7)"),
      (-0.1, 0.016, 0.1, "2% less (−10 to 10)"), (0.001, 0.003, 0.004, "0.3% less (0.1–0.4)"),
-     (-0.62, -0.48, -0.35, "48% more (35–62)"), (-0.15, -0.03, 0.08, "3% more (−8 to 15)"), (0.0, 0.0, 0.0, "0%")],
+     (-0.62, -0.48, -0.35, "48% more (35–62)"), (-0.15, -0.03, 0.08, "3% more (−8 to 15)"), (0.0, 0.0, 0.0, "0%"),
+     (0.0, 0.0, 0.366, "0 to 37% less"), (-0.42, 0.0, 0.0, "0 to 42% more"), (-2e-16, 0.0, 2e-16, "0%")],
 )  # fmt: skip
 def test_what_the_asked_precision_costs_beside_another_is_told_in_words(low, mid, high, text):
     cell = bf16_saving(low, mid, high)

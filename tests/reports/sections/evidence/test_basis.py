@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.errors import Message
 from planner.question.asked import SOURCES, InputValue
 from planner.question.inputs import INPUTS
 from reports.document.facts import Facts
@@ -91,3 +92,15 @@ def test_the_price_of_one_of_several_gpus_is_labelled_with_the_gpu(lang, label):
 )
 def test_a_factor_or_a_limit_has_its_unit(name, value, text):
     assert input_text(name, {"value": value, "source": "flag", "note": None}, words_for("en")) == text
+
+
+@pytest.mark.parametrize(("lang", "label"), [("en", "from a file"), ("zh", "来自文件")])
+def test_a_price_of_a_file_names_no_particular_file_because_quote_toml_is_one_too(lang, label):
+    price = InputValue(value=2.5, source="file", note=Message.of("quote.basis", vendor="Acme", commitment="1y"))
+    document = sample.document(question=sample.answer().question | {"price": price})
+    section = question(Facts(checked(document)), words_for(lang))
+    assert section is not None
+
+    rows = {row.cells[0].text: row.cells[2] for row in section.blocks[0].rows}
+    cell = rows[input_label("price", words_for(lang))]
+    assert (cell.text, "Acme" in cell.detail) == (label, True)

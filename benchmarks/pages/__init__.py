@@ -1,0 +1,1 @@
+"""What the written pages of the benchmarks have in common."""
