@@ -153,6 +153,10 @@ def _solved(
 ) -> _Solved:
     """Solve by Gauss-Newton from the prior's values, from which all shifts are counted.
 
+    The first step takes all rows in full, as `planner.calibration.crossval.condition` does: at the prior, every row of
+    a team that is far from most teams would pass for an outlier. Later steps downweight rows that the team's own shift
+    does not explain.
+
     Args:
         observations: the rows.
         prior: parameters with their joint spread.
@@ -170,7 +174,8 @@ def _solved(
             at = at_shift(prior, ids, shift)
             linear = linearize(observations, at, ids)
         slopes = linear.slopes[:, : len(ids)] * slope_ratios(prior, at, ids)
-        row_precision = weight * robust_weight(_apart(observations, linear.residual, sd), sd) / (scale * sd) ** 2
+        robust = robust_weight(_apart(observations, linear.residual, sd), sd) if turn else np.ones(len(sd))
+        row_precision = weight * robust / (scale * sd) ** 2
         by_factor = slopes @ factor
         precision = np.eye(len(ids)) + (by_factor.T * row_precision) @ by_factor
         at_prior = linear.residual - slopes @ shift
