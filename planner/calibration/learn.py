@@ -8,7 +8,7 @@ deviations.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.calibration.crossval import own_scale
 from planner.calibration.design import count_defaults, own_repeats, part_labels, vote_weight
-from planner.calibration.hierarchy import LEAST_VARIANCE, common_far, own_sd, robust_weight
+from planner.calibration.hierarchy import AGREEING, LEAST_VARIANCE, common_far, own_sd, robust_weight
 from planner.calibration.linear import Linear, Observation, linearize, residuals
 from planner.calibration.own_runs import (
     LearnedTerm,
@@ -153,6 +153,11 @@ def _solved(
 ) -> _Solved:
     """Solve by Gauss-Newton from the prior's values, from which all shifts are counted.
 
+    The first step takes the rows of a figure with fewer than `AGREEING` configurations in full, as
+    `planner.calibration.crossval.condition` does: too few to show that they agree, all rows of a team that is far from
+    most teams would pass for outliers of the prior. Later steps downweight rows that the team's own shift does not
+    explain.
+
     Args:
         observations: the rows.
         prior: parameters with their joint spread.
@@ -165,12 +170,16 @@ def _solved(
     limit = LIMIT * np.sqrt(np.diag(prior.joint.covariance))
     shift, at, linear, scale = np.zeros(len(ids)), prior, first, np.ones(len(sd))
     figures = [o.figure for o in observations]
+    few = _are_few(observations)
     for turn in range(ITERATIONS):
         if turn:
             at = at_shift(prior, ids, shift)
             linear = linearize(observations, at, ids)
         slopes = linear.slopes[:, : len(ids)] * slope_ratios(prior, at, ids)
-        row_precision = weight * robust_weight(_apart(observations, linear.residual, sd), sd) / (scale * sd) ** 2
+        robust = robust_weight(_apart(observations, linear.residual, sd), sd)
+        if not turn:
+            robust = np.where(few, 1.0, robust)
+        row_precision = weight * robust / (scale * sd) ** 2
         by_factor = slopes @ factor
         precision = np.eye(len(ids)) + (by_factor.T * row_precision) @ by_factor
         at_prior = linear.residual - slopes @ shift
@@ -186,6 +195,12 @@ def _solved(
             scales = _scales(observations, _apart(observations, left_out, sd) / sd, leverage, weight)
             scale = np.array([scales[figure] for figure in figures])
     return solved
+
+
+def _are_few(observations: Sequence[Observation]) -> np.ndarray:
+    """Return whether each row is of a figure with fewer than `AGREEING` configurations, `[row]`."""
+    configurations = Counter(observations[members[0]].figure for members in own_repeats(observations))
+    return np.array([configurations[observation.figure] < AGREEING for observation in observations])
 
 
 def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 from planner.answer.leading import leading_gpu
 from planner.evidence import EvidenceKind
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+from reports.document.public import PRICE_OF
 from reports.document.text_facts import allowed_memory_risk
 from reports.text.clean import clean
 from reports.text.names import pretty_slug
@@ -104,6 +105,14 @@ class Facts:
         """Return the origin of an input (flag, file, default …); empty if there is no such input."""
         entry = self.doc["question"].get(name)
         return clean(entry.get("source")) if isinstance(entry, dict) else ""
+
+    def price_input(self, gpu: str | None = None) -> str:
+        """Return the name in the question of the price of a GPU, by default the answer's.
+
+        With several GPUs, each has a price of its own.
+        """
+        name = f"{PRICE_OF}{self.gpu if gpu is None else gpu}"
+        return name if name in self.doc["question"] else "price"
 
     def _asked(self) -> str:
         given = self.given("precision")

@@ -227,7 +227,7 @@ class Derivation:
         children = [
             self._quantity(line),
             Node(label=f"Price per {line['unit']}", **ends_of(price), unit="USD",
-                 note=self._note("price") if line["id"] == "gpu_rental" else "",
+                 note=self._note(self._facts.price_input(self._plan["gpu"])) if line["id"] == "gpu_rental" else "",
                  evidence=tuple(line["evidence_ids"])),
         ]  # fmt: skip
         usd, formula = line["usd"], f"{children[0].label.lower()} × price"

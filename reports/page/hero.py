@@ -267,7 +267,7 @@ def _conversions(value: Any) -> Iterator[Doc]:
 
 def _price_source(facts: Facts, words: Words) -> str:
     """Return the source of the prices, with the dates of the rows and of the lookup."""
-    if facts.source_of("price") in FROM_THE_USER:
+    if facts.source_of(facts.price_input()) in FROM_THE_USER:
         return words("trust.price_given")
     rows = [row for row in facts.evidence_for(COST) if "cost_usd.gpu_hour" in row["used_in"]]
     dates = _years([str(row["date"]) for row in rows if row["date"]])

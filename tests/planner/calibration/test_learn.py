@@ -241,6 +241,19 @@ def test_the_further_off_agreeing_runs_are_the_more_is_learned_from_them(factors
     assert planned[1] < planned[0] < 1.0
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.7])
+def test_two_runs_that_agree_are_learned_from_however_far_they_are_from_most_teams(factor):
+    for row in learn(team([factor] * 2), shipped_parameters(), "ours").rows:
+        assert abs(np.log1p(row.error_after)) < 0.3 * abs(np.log1p(row.error_before))
+
+
+def test_of_two_runs_that_contradict_each_other_the_one_that_is_as_predicted_is_believed():
+    usual, far = learn(team([1.0, 0.25]), shipped_parameters(), "ours").rows
+
+    assert abs(usual.error_after) < 0.05
+    assert far.error_after > 2.5
+
+
 def test_of_runs_that_agree_the_one_that_does_not_is_named():
     rows = learn(team([0.5, 0.5, 0.5, 0.5, 3.0]), shipped_parameters(), "ours").rows
 

@@ -37,6 +37,15 @@ def test_every_line_of_every_tree_comes_out(ask, name):
                     )
 
 
+def test_the_price_of_an_hour_has_the_note_of_its_own_gpu_where_several_are_compared():
+    document = sample.document()
+    for gpu, note in (("mi300x-192gb", "another"), (document["plans"][0]["gpu"], "median over 7 providers")):
+        document["question"][f"price {gpu}"] = {"value": 2.5, "source": "default", "note": note}
+    nodes = walk(explain(document, "cost").root)
+
+    assert [node.note for node in nodes if node.label.startswith("Price per")] == ["median over 7 providers"]
+
+
 @pytest.mark.parametrize(
     ("figure", "key"),
     [

@@ -332,6 +332,16 @@ def test_the_trust_line_says_that_a_price_is_the_user_s_wherever_they_gave_it(so
     assert "price as given" in [part.text for part in view_of(document).hero.trust]
 
 
+@pytest.mark.parametrize(("of_the_answer", "expected"), [("file", True), ("default", False)])
+def test_the_trust_line_speaks_of_the_price_of_the_answer_s_gpu_where_several_are_compared(of_the_answer, expected):
+    document = sample.document()
+    gpu = document["plans"][0]["gpu"]
+    document["question"][f"price {gpu}"] = {"value": 2.1, "source": of_the_answer, "note": None}
+    document["question"]["price mi300x-192gb"] = {"value": 3.0, "source": "default", "note": None}
+
+    assert ("price as given" in [part.text for part in view_of(document).hero.trust]) is expected
+
+
 def with_stand_in(gpu):
     values = {"gpu": gpu, "like": "h800-sxm5-80gb", "hour": "$2.50"}
     document = sample.document()
