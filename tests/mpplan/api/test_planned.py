@@ -57,8 +57,8 @@ def test_python_switches_embodied_carbon_on_with_true():
 
 NO_TARGETS = ("deadline", "budget", "max_gpus")
 CLOSE_RATIO = 0.05
-"""How far two searches may be apart: each takes a simpler layout for 2 % of the time, and one that also chooses the batch
-tries fewer micro-batches."""
+"""How far two searches may be apart: each takes a simpler layout for 2 % of the time, and one that also chooses the
+batch tries fewer micro-batches."""
 
 
 def answered(question: Question) -> tuple[Answer, Plan]:
