@@ -104,10 +104,10 @@ def filled_layers(layers: int, at: Layouts, least_last: int) -> tuple[Array, Arr
         least_last: minimum number of layers in the last chunk: these modules.
     """
     chunks = at.pp * at.vp
-    each = np.ceil(layers / chunks)
-    last_chunk = np.maximum(layers - each * (chunks - 1), min(least_last, layers))
-    each = np.ceil((layers - last_chunk) / np.maximum(chunks - 1, 1))
-    most, last = each * at.vp, each * (at.vp - 1) + last_chunk
+    last_chunk = np.maximum(layers - np.ceil(layers / chunks) * (chunks - 1), min(least_last, layers))
+    each, longer = np.divmod(layers - last_chunk, np.maximum(chunks - 1, 1))  # the first `longer` have one layer more
+    most = each * at.vp + np.minimum(np.ceil(longer / at.pp), at.vp)
+    last = each * (at.vp - 1) + np.minimum(longer // at.pp, at.vp - 1) + last_chunk
     single_stage = at.pp == 1
     return np.where(single_stage, layers, np.maximum(most, last)), np.where(single_stage, layers, last)
 

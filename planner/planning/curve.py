@@ -111,7 +111,7 @@ class _Search:
 
 
 def _search_on(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
-    layouts, scores = case.score_on(fixed, counts)
+    layouts, scores = case.score_on(replace(fixed, on_given_gpus=True), counts)
     fitting = np.flatnonzero(case.fits(scores))  # many do not, and the same few are selected again and again
     able = layouts.take(fitting)
     return _Search(layouts=able, scores=scores.take(fitting), gpus=able.gpus, evaluated=len(layouts))

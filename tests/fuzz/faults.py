@@ -18,6 +18,8 @@ ANSWERED = (0, 5, 6, 7)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 _NO_NUMBER = re.compile(r"(?<![\w./`-])[-+]?(?:nan|inf|infinity)(?![\w./`-])", re.IGNORECASE)
 """Between backticks it is what a file says, repeated."""
+_LABEL = re.compile(r"^\S+(?= {2})", re.MULTILINE)
+"""The first column of a table, which names what a file may have named."""
 
 
 def faults(case: Any, outcome: Any) -> list[str]:
@@ -75,9 +77,10 @@ def _numbers(words: Iterable[str], out: str) -> Iterator[str]:
             return
         yield from sorted(set(_disorder(document, "")))[:3]
     elif not any(_NO_NUMBER.search(word) for word in words):
-        lost = None if out.startswith(("%PDF", "<!")) else _NO_NUMBER.search(out)
+        figures = "" if out.startswith(("%PDF", "<!")) else _LABEL.sub("", out)
+        lost = _NO_NUMBER.search(figures)
         if lost:
-            yield f"`{lost[0]}` on stdout: {out[max(0, lost.start() - 40) : lost.end() + 20]!r}"
+            yield f"`{lost[0]}` on stdout: {figures[max(0, lost.start() - 40) : lost.end() + 20]!r}"
 
 
 def _refuse(constant: str) -> float:

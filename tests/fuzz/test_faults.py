@@ -29,6 +29,7 @@ ASKED = Case(arguments=("estimate",))
         (0, b'{"cost": {"low": 2.0, "mid": 1.0, "high": 3.0}}', "", {}, ".cost: low 2.0, mid 1.0, high 3.0"),
         (0, b'{"cost": 1e999}', "", {}, ".cost: inf"),
         (0, b"it costs nan USD\n", "", {}, "`nan` on stdout"),
+        (0, b"group  bias\nmine   nan\n", "", {}, "`nan` on stdout"),
         (0, b"", "", {"here/.mpplan-x1": b""}, "a temporary file is left"),
         (0, b"", "", {"here/plan.html": b"<html>"}, "here/plan.html is cut short"),
         (2, b"", "error: x\n", {"here/plan.html": b"<html></html>"}, "exit 2 and here/plan.html was written"),
@@ -40,6 +41,12 @@ def test_what_an_outcome_may_not_show_is_named(code, out, err, files, wrong):
     [sentence] = faults(ASKED, Outcome(code=code, out=out, err=err, files=files))
 
     assert sentence.startswith(wrong)
+
+
+def test_a_group_of_runs_may_have_any_name():
+    table = b"group  runs  bias\ninf       2  6.0%\n"
+
+    assert faults(ASKED, Outcome(code=0, out=table, err="")) == []
 
 
 def test_an_ordered_range_and_an_error_in_words_are_right():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.catalogue import find_model
+from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import (
     attended_tokens,
@@ -104,8 +105,9 @@ def forward_flop(products) -> float:
 def test_the_products_of_all_ranks_are_two_flop_per_token_and_active_parameter(data):
     model = replace(data.draw(shapes()), kind="decoder")
     where = replace(data.draw(layouts_of(model)), cp=1)
-    if model.kv_heads < where.tp or model.kv_lora_rank is not None:
-        where = replace(where, tp=1, ep=1)  # copied key/value heads, and MLA's unsplit down-projection, are extra work
+    low_rank = model.kv_lora_rank is not None or (model.linear is not None and model.linear.gate_rank > 0)
+    if model.kv_heads < where.tp or low_rank:
+        where = replace(where, tp=1, ep=1)  # copied key/value heads, and unsplit projections to a rank, are extra work
     tokens = 2048 * where.micro_batch
     work = count_work(recipe(model, seq_len=2048), Layouts.of(where))
 
@@ -114,6 +116,15 @@ def test_the_products_of_all_ranks_are_two_flop_per_token_and_active_parameter(d
     if model.experts:
         assert forward_flop(work.moe_layer) * where.tp == pytest.approx(2 * tokens * model.layer_params_moe_active)
     assert forward_flop([work.head]) * where.tp == pytest.approx(2 * tokens * model.head_params * model.head_ratio)
+
+
+def test_the_projection_to_the_rank_of_kimi_delta_attention_s_gates_is_computed_by_every_tensor_rank():
+    model = shape(linear=LinearAttention(
+        layers=8, key_heads=8, key_dim=64, value_heads=8, value_dim=64, head_inputs=1, gates=0, gate_rank=64,
+    ))  # fmt: skip
+    whole, split = (forward_flop(count_work(recipe(model), layouts(tp=tp)).dense_layer) for tp in (1, 2))
+
+    assert 2 * split - whole == pytest.approx(2 * (2 * 4096 * 1024 * 64))  # once for decays and once for gates
 
 
 def test_more_tensor_ranks_than_key_value_heads_keep_a_copy_each():

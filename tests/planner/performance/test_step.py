@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.answer.plan import STEP_ITEMS
@@ -179,6 +179,13 @@ def test_every_stage_of_a_pipeline_waits_for_its_own_host():
     assert seconds(times.compute + times.launch + times.bubble) == pytest.approx(11 * 420 * 6e-6, rel=0.02)
 
 
+FEWER_LAYERS_THAN_CHUNKS = (
+    recipe(shape(layers=2, mtp_layers=2).unrolled(), global_batch=2), layout(pp=2, vp=3, grad_accum=2), H100,
+)  # fmt: skip
+"""Two layers, two modules and both ends are six chunks, two of them empty: the last stage had all layers."""
+
+
+@example(FEWER_LAYERS_THAN_CHUNKS)
 @given(settings_of_recipes())
 def test_the_items_are_those_of_the_document_and_sum_to_the_step(setting):
     training, where, machine = setting

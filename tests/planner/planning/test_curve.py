@@ -57,6 +57,16 @@ def test_cards_on_the_curve_are_what_they_are_when_they_are_asked_for(gpus, size
         assert alone.duration_days.mid == pytest.approx(point.duration_days.mid, rel=0.02)
 
 
+def test_a_point_beside_a_number_that_was_open_has_the_layouts_that_it_has_where_it_is_given():
+    """448 GPUs took longer than 320 on the curve: their 28 stages, of 80 layers, are tried on a given number alone."""
+    asked = {"params": "70B", "tokens": "20B", "gpu": "a100-pcie-40gb", "global_batch": "32", "offload": "optimizer"}
+    days = {point.gpus: point.duration_days.mid for point in curve(**asked)}
+    (given,) = (point for point in curve(**asked, gpus="448") if point.chosen)
+
+    assert days[448] == pytest.approx(given.duration_days.mid, rel=1e-9)
+    assert days[448] < days[320]
+
+
 def test_points_say_whether_they_meet_the_targets_at_the_confidence():
     in_time = [point.in_time for point in curve(params="8B", deadline="10d")]
     spent = curve(params="8B", budget="40k", max_gpus="4096")

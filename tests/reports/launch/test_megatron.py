@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import assume
+from hypothesis import assume, example
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
@@ -165,14 +165,16 @@ def test_a_hybrid_is_not_built_as_if_every_layer_attended():
         file_of("megatron", "hybrid", "bf16")
 
 
-@drawn(layers=st.integers(4, 130), pp=st.integers(2, 16), vp=st.integers(1, 6))
-def test_plan_and_file_lay_out_layers_and_a_module_alike(layers, pp, vp):
+@example(layers=2, modules=2, pp=2, vp=3)  # as many chunks as layers and ends: two chunks have none
+@drawn(layers=st.integers(1, 130), modules=st.integers(1, 3), pp=st.integers(2, 16), vp=st.integers(1, 6))
+def test_plan_and_file_lay_out_layers_and_modules_alike(layers, modules, pp, vp):
     chunks = pp * vp
-    assume(chunks <= layers + 1)
-    assume(vp == 1 or (pp > 2 and any((layers + 1 + ends) % chunks == 0 for ends in ENDS)))
-    most, last = filled_layers(layers + 1, layouts(pp=pp, vp=vp), 1)
-    written = [sum(int(n) for n in re.findall(r"[tm]\*(\d+)", part)) for part in stages(layers, chunks, 1).split("|")]
+    assume(pp <= layers + modules)
+    assume(vp == 1 or any((layers + modules + ends) % chunks == 0 for ends in ENDS))
+    most, last = filled_layers(layers + modules, layouts(pp=pp, vp=vp), modules)
+    laid_out = stages(layers, chunks, modules).split("|")
+    written = [sum(int(count) for count in re.findall(r"[tm]\*(\d+)", part)) for part in laid_out]
 
-    assert sum(written) == layers + 1
+    assert sum(written) == layers + modules
     assert last[0] == sum(written[pp - 1 :: pp])
     assert most[0] == max(sum(written[stage::pp]) for stage in range(pp))
