@@ -1,8 +1,8 @@
-"""For a plan that may run out of memory, the quickest way to train that is safe on the same GPUs."""
+"""Ways to train with less memory that are safe on a plan's GPUs, and sooner or less risky than the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from planner.answer.plan import Plan
 from planner.errors import Message, UsageError
@@ -10,12 +10,16 @@ from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on
+from planner.planning.fitting.one_node import LEAN_LOSS
 from planner.planning.fitting.variants import asked_as, changes, variants_of
-from planner.planning.fitting.ways import leaner
+from planner.planning.fitting.ways import Way, has_large_logits, leaner
 from planner.planning.risk import risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
+
+LEAN_LOSS_RATIO = 1.15
+"""Ratio of a safe plan's time to that with a loss that never holds all logits from which that loss is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,31 @@ def quickest_safe_way(
         case_of: builds the case of a question on this kind of GPU; None: the GPU cannot run it.
         least_ratio: the ratio of the plan's time to a way's below which the way is not worth mentioning.
     """
-    tried = (_safely(way, plan.gpus, case_of) for way in _ways(question, case))
+    yield from _quickest(_ways(question, case), plan, draws, case_of, least_ratio)
+
+
+def leaner_loss(
+    question: Question, case: Case, plan: Plan, draws: Draws, case_of: Callable[[Question], Case | None]
+) -> Iterator[Message]:
+    """Yield a loss that never holds all logits, if the memory that it saves makes a fine-tuning clearly faster.
+
+    Without all logits, a layout may fit that gathers or recomputes less, or a larger micro-batch. Where the logits of a
+    sequence take little of the memory, this loss is not planned. Arguments as of `quickest_safe_way`.
+    """
+    if question.fine_tunes and not case.recipe.model.has_network and has_large_logits(case):
+        lean = _flagged(question, Way(input="loss", value=LEAN_LOSS))
+        yield from _quickest((lean,), plan, draws, case_of, LEAN_LOSS_RATIO)
+
+
+def _quickest(
+    ways: Iterable[_Way],
+    plan: Plan,
+    draws: Draws,
+    case_of: Callable[[Question], Case | None],
+    least_ratio: float,
+) -> Iterator[Message]:
+    """Yield the quickest of some ways that are safe on a plan's GPUs; arguments as of `quickest_safe_way`."""
+    tried = (_safely(way, plan.gpus, case_of) for way in ways)
     safe = [candidate for candidate in tried if candidate is not None]
     if not safe:
         return
@@ -74,11 +102,16 @@ def _safely(way: _Way, gpus: int, case_of: Callable[[Question], Case | None]) ->
 def _ways(question: Question, case: Case) -> Iterator[_Way]:
     """Yield the memory-saving ways that a refusal offers where nothing fits, if they train the same weights."""
     for way in leaner(case, question.fixed):
-        change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
-        yield _Way(change=change, question=way.apply(question))
+        yield _flagged(question, way)
     if not question.fine_tunes:
         return
     for variant in variants_of(question):
         flags = changes(question, variant)
         if flags and variant.method == question.method:
             yield _Way(change=Message.of("hint.with", flags=flags), question=asked_as(question, variant))
+
+
+def _flagged(question: Question, way: Way) -> _Way:
+    """Return a change of one input as a way, with its flag in words."""
+    change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
+    return _Way(change=change, question=way.apply(question))

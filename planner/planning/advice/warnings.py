@@ -15,7 +15,7 @@ from planner.errors import Message
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout, context_powers, context_sizes
 from planner.planning.advice.dearer import cheaper_close_by, cost_share, has_costs
-from planner.planning.advice.safer import quickest_safe_way
+from planner.planning.advice.safer import leaner_loss, quickest_safe_way
 from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
@@ -35,8 +35,13 @@ LEAST_BELOW = 0.75
 RISKY_SOONER = 1.25
 """How many times faster a layout must be to be mentioned although its memory risk is above the limit."""
 RISKY_AT_MOST = 0.15
-"""Highest memory risk of a layout that is suggested for its speed; where the plan is risky itself, the most by which
-the layout's risk may exceed the plan's."""
+"""Highest memory risk of a layout that is suggested for its speed before any riskier one; where the plan is risky
+itself, the most by which the layout's risk may exceed the plan's."""
+RISKY_ON_AVERAGE = 1.15
+"""How many times sooner the run must end on average if the layout is tried and, where it runs out of memory, the plan
+follows. A few steps show that, so a trial takes no time to speak of."""
+MOST_PERCENTAGES = 10
+"""By how many percent the risk that is allowed may exceed the risk of a layout for the layout to be planned."""
 ABOUT_AS_FAST = 1.1
 """A higher percentage is not tried once a plan's time is within this factor of the fastest layout that is
 acceptable."""
@@ -176,11 +181,7 @@ def advice_on(
         case_of: builds the case of another question on that GPU; None: the GPU cannot run it.
         draws: the common draws.
     """
-    risky = None if anchor.choice is None else faster_at_a_risk(question, case, anchor.choice)
-    advice = () if risky is None else (risky,)
-    if anchor.choice is not None and (risky is not None or not anchor.choice.safe):  # memory is the constraint
-        least_ratio = RISKY_SOONER if anchor.choice.safe else 0.0
-        advice = (*advice, *quickest_safe_way(question, case, anchor.plan, draws, case_of, least_ratio))
+    advice = () if anchor.choice is None else _about_memory(question, case, anchor.plan, anchor.choice, case_of, draws)
     if question.gpus is None:
         return advice
     targets = targets_of(question)
@@ -192,11 +193,47 @@ def advice_on(
     return (*advice, *sooner, *whole, *cheaper)
 
 
-def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
-    """Return a message that a much faster layout on the same GPUs has a memory risk somewhat above the limit, or None.
+def _about_memory(
+    question: Question,
+    case: Case,
+    plan: Plan,
+    choice: Choice,
+    case_of: Callable[[Question], Case | None],
+    draws: Draws,
+) -> tuple[Message, ...]:
+    """Return a much faster layout at a higher risk, a leaner loss and the quickest safe way, as far as memory is short.
 
-    For a plan that is risky itself, its own risk takes the place of the limit. The message names what would be planned
-    there at the least whole percentage that leads to a plan about as fast as the fastest.
+    Where the loss makes the plan about as fast, a layout with a risk far above the limit is not worth a trial.
+    """
+    risky = faster_at_a_risk(question, case, choice)
+    lean = tuple(leaner_loss(question, case, plan, draws, case_of))
+    if risky is not None and any(_replaces(way, risky) for way in lean):
+        risky = None
+    if risky is None and choice.safe:
+        return lean
+    least_ratio = RISKY_SOONER if choice.safe else 0.0
+    safe = quickest_safe_way(question, case, plan, draws, case_of, least_ratio)
+    return tuple(dict.fromkeys(message for message in (risky, *lean, *safe) if message is not None))
+
+
+def _replaces(way: Message, risky: Message) -> bool:
+    """Return whether a safe way is about as fast as a layout whose risk is far above the limit."""
+    sooner, risk, time_ratio = _number(risky, "sooner"), _number(risky, "risk"), _number(way, "time_ratio")
+    return risk > RISKY_AT_MOST and time_ratio <= ABOUT_AS_FAST * (1.0 - sooner)
+
+
+def _number(message: Message, name: str) -> float:
+    value = dict(message.values)[name]
+    assert isinstance(value, int | float)
+    return value
+
+
+def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
+    """Return a message that a much faster layout on the same GPUs has a memory risk above the limit, or None.
+
+    For a plan that is risky itself, its own risk takes the place of the limit. A layout with a risk somewhat above that
+    is preferred to one that is only more likely to run than not. The message names what would be planned there at the
+    least whole percentage that leads to a plan about as fast as the fastest.
 
     Args:
         question: the question.
@@ -209,29 +246,39 @@ def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message 
     if not choice.safe:
         least = risk_of(case, choice.winner)
         most = min(least + RISKY_AT_MOST, MOST_RISK)
-    plan_s = float(choice.scores.wall_s[choice.best])
+    for above, up_to in ((least, most), (max(least, most), MOST_RISK)):
+        bolder = _planned_at_a_risk(question, case, choice, above, up_to)
+        if bolder is not None:
+            return _told_at_a_risk(question, case, choice, *bolder)
+    return None
+
+
+def _planned_at_a_risk(
+    question: Question, case: Case, choice: Choice, least: float, most: float
+) -> tuple[Choice, int] | None:
+    """Return what is planned if a risk up to `most` is allowed, and the percentage to ask for; None: nothing faster."""
     first = _fastest_at_a_risk(case, choice, least, most)
     if first is None:
         return None
     percent, fastest_s = first
     best: tuple[Choice, int] | None = None
-    best_s = plan_s / RISKY_SOONER
-    for allowed in range(percent, math.floor(most * 100) + 1):
+    best_s = float(choice.scores.wall_s[choice.best]) / RISKY_SOONER
+    for allowed in range(percent, min(math.floor(most * 100), percent + MOST_PERCENTAGES) + 1):
         bolder = best_given(replace(case, memory_risk=allowed / 100), question.fixed, choice.gpus)
         if bolder.best is None or not bolder.safe:
             continue
         wall_s = float(bolder.scores.wall_s[bolder.best])
-        if wall_s < best_s:
+        if wall_s < best_s and _pays(case, choice, wall_s, risk_of(case, bolder.winner)):
             best, best_s = (bolder, allowed), wall_s
         if wall_s <= ABOUT_AS_FAST * fastest_s:
             break
-    return None if best is None else _told_at_a_risk(question, case, choice, *best)
+    return best
 
 
 def _fastest_at_a_risk(case: Case, choice: Choice, least: float, most: float) -> tuple[int, float] | None:
     """Return the risk, in whole percent rounded up, and the time of the fastest layout with a risk in (least, most].
 
-    Only the leanest layout of each split that is much faster than the plan is considered.
+    Only the leanest layout of each split that is much faster than the plan is considered, if a trial of it pays.
     """
     layouts, scores = choice.layouts, choice.scores
     plan_s = float(scores.wall_s[choice.best])
@@ -239,10 +286,21 @@ def _fastest_at_a_risk(case: Case, choice: Choice, least: float, most: float) ->
     by_memory = np.flatnonzero(faster)[np.argsort(scores.memory_bytes[faster], kind="stable")]
     leanest = by_memory[np.unique(splits_of(layouts)[by_memory], return_index=True)[1]]
     for i in leanest[np.argsort(scores.wall_s[leanest], kind="stable")].tolist():
-        risk = risk_of(case, layouts.only(i))
-        if least < risk <= most:
-            return math.ceil(risk * 100), float(scores.wall_s[i])
+        risk, wall_s = risk_of(case, layouts.only(i)), float(scores.wall_s[i])
+        if least < risk <= most and _pays(case, choice, wall_s, risk):
+            return math.ceil(risk * 100), wall_s
     return None
+
+
+def _pays(case: Case, choice: Choice, wall_s: float, risk: float) -> bool:
+    """Return whether the run ends clearly sooner on average if a layout is tried and the plan follows where it fails.
+
+    The layout needs more memory than the plan, so where the plan runs out of memory, the layout does so too.
+    """
+    plan_s = float(choice.scores.wall_s[choice.best])
+    plan_risk = 0.0 if choice.safe else risk_of(case, choice.winner)
+    fails = (risk - plan_risk) / (1.0 - plan_risk)
+    return RISKY_ON_AVERAGE * ((1.0 - fails) * wall_s + fails * plan_s) <= plan_s
 
 
 def _told_at_a_risk(question: Question, case: Case, choice: Choice, bolder: Choice, percent: int) -> Message:

@@ -36,6 +36,9 @@ CARDS = {"model": "llama-3.1-8b", "gpu": "rtx-4090", "gpus": "8", "tokens": "1B"
             {"model": "qwen2.5-0.5b", "gpu": "quadro-rtx5000-16gb", "gpus": "1", "method": "sft", "precision": "fp16"},
             {"loss": "fused"},
         ),
+        # the plans are safe, and a much faster layout lacks the room that all logits take
+        ({"model": "gemma-3-12b", "gpu": "rtx-4090", "gpus": "1", "method": "qlora"}, {"loss": "fused"}),
+        ({"model": "qwen3-14b", "gpu": "l40s", "gpus": "4", "method": "lora", "seq_len": "8192"}, {"loss": "fused"}),
     ],
 )
 def test_the_way_named_takes_the_time_and_risk_that_the_flag_gives(asked, flag):
@@ -82,3 +85,35 @@ def test_to_fine_tune_all_weights_no_way_trains_fewer_of_them():
 @pytest.mark.parametrize("asked", [{"params": "1B", "gpus": "8"}, {"params": "7B", "gpus": "64"}])
 def test_a_plan_that_is_safe_and_not_short_of_memory_has_no_other_way_named(asked):
     assert offered(answered(make_question(**asked))) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "mistral-7b", "gpu": "a100-sxm4-80gb", "gpus": "1"},  # the logits take little of the memory
+        {"model": "qwen3-8b", "gpu": "l40s", "gpus": "1", "seq_len": "4096"},  # they take much, but there is room
+        {"model": "gemma-3-12b", "gpu": "rtx-4090", "gpus": "1", "method": "qlora", "loss": "fused"},  # it is taken
+    ],
+)
+def test_a_leaner_loss_that_would_not_make_a_fine_tuning_clearly_faster_is_not_named(asked):
+    assert offered(answered(make_question(**({"method": "lora"} | asked)))) == []
+
+
+def test_where_a_leaner_loss_is_about_as_fast_no_layout_far_above_the_risk_allowed_is_named():
+    asked = {"model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "gpus": "4", "method": "sft", "seq_len": "8192"}
+    risky = "warning.faster_at_a_risk"
+
+    given = {message.key for message in answered(make_question(**asked)).warnings}
+    (bolder,) = (plan for plan in answered(make_question(**asked, memory_risk="40%")).plans if plan.precision == "bf16")
+
+    assert bolder.memory_risk > 0.15  # it is much faster, and would be named without the loss
+    assert "warning.safe_way" in given
+    assert risky not in given
+
+
+def test_a_layout_little_above_the_risk_allowed_is_named_beside_a_leaner_loss():
+    asked = {"model": "llama-3.1-8b", "gpu": "rtx-4090", "gpus": "2", "method": "lora"}
+    given = [message.key for message in answered(make_question(**asked)).warnings]
+
+    assert given.index("warning.faster_at_a_risk") + 1 == given.index("warning.safe_way")
+    assert given.count("warning.safe_way") == 1  # as a leaner loss and as the quickest way

@@ -11,7 +11,10 @@ from planner.errors import Message
 from planner.models.linear_attention import LinearAttention
 from planner.parallelism.search import FixedLayout
 from planner.planning.advice.warnings import (
+    RISKY_AT_MOST,
+    RISKY_ON_AVERAGE,
     RISKY_SOONER,
+    _pays,
     faster_at_a_risk,
     on_whole_nodes,
     rounder_below,
@@ -108,6 +111,44 @@ def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_t
     assert pace_s[1] * RISKY_SOONER <= pace_s[0]
     assert pace_s[1] == pytest.approx(pace_s[0] * (1 - values["sooner"]))
     assert values["risk"] == risk_of(case, bolder.winner)
+
+
+LIKELY = (
+    {"model": "mixtral-8x7b", "method": "qlora", "gpu": "rtx-4090", "gpus": "2", "seq_len": "2048"},
+    {"model": "llama-3.1-8b", "method": "sft", "gpu": "h100-sxm5-80gb", "gpus": "4", "seq_len": "8192"},
+)
+"""Questions with a much faster layout that is more likely to run than not, though far above the risk allowed."""
+
+
+@pytest.mark.parametrize("asked", LIKELY)
+def test_a_layout_far_above_the_risk_allowed_is_named_where_its_trial_pays_on_average(asked):
+    case, about = case_of(**asked), make_question(**asked)
+    choice = best_given(case, about.fixed, about.gpus)
+    warning = faster_at_a_risk(about, case, choice)
+    assert warning is not None
+    values = dict(warning.values)
+
+    assert RISKY_AT_MOST < values["risk"] <= 0.5
+    average_ratio = values["risk"] + (1 - values["risk"]) * (1 - values["sooner"])
+    assert average_ratio <= 1 / RISKY_ON_AVERAGE
+    (flag,) = (dict(flag_message.values) for flag_message in values["flags"])
+    allowed = make_question(**asked, **{flag["input"]: flag["value"]})
+    bolder = best_given(replace(case, memory_risk=allowed.memory_risk), allowed.fixed, allowed.gpus)
+    assert values["risk"] == risk_of(case, bolder.winner)
+    wall_s = [float(np.min(c.scores.wall_s[c.best])) for c in (choice, bolder)]
+    assert wall_s[1] == pytest.approx(wall_s[0] * (1 - values["sooner"]))
+
+
+@pytest.mark.parametrize(("sooner_ratio", "risk", "pays"), [(1.3, 0.2, True), (1.3, 0.5, False), (1.6, 0.5, True)])
+def test_a_trial_pays_if_the_run_ends_clearly_sooner_on_average_where_the_plan_follows_a_failure(
+    sooner_ratio, risk, pays
+):
+    case, about = case_of(**LIKELY[0]), make_question(**LIKELY[0])
+    choice = best_given(case, about.fixed, about.gpus)
+    plan_s = float(choice.scores.wall_s[choice.best])
+
+    assert choice.safe
+    assert _pays(case, choice, plan_s / sooner_ratio, risk) is pays
 
 
 def test_what_is_named_of_a_faster_layout_is_what_differs_from_the_plan():
