@@ -85,7 +85,7 @@ VALUES = (PUBLIC_VALUES | PRIVATE_VALUES) - {"what", "problem"}
 
 MESSAGES = frozenset({
     "text.brackets", "text.network_rate", "text.network_run", "text.batch_on", "text.image_batch_on",
-    "flag.with_value", "hint.with", "hint.without",
+    "flag.with_value", "hint.with", "hint.with_lean_loss", "hint.without",
     *(f"assumption.{name}" for name in (
         "tokens", "global_batch", "batches", "seq_len", "gpu", "gpus_per_node", "deadline", "optimizer", "stack",
         "loss", "memory_risk", "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",

@@ -31,15 +31,17 @@ class _Way:
     question: Question
 
 
-def quickest_safe_way(
-    question: Question,
-    case: Case,
-    plan: Plan,
-    draws: Draws,
-    case_of: Callable[[Question], Case | None],
-    least_ratio: float = 0.0,
-) -> Iterator[Message]:
-    """Yield the quickest way to train the same weights safely on a plan's GPUs with less memory, if there is one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """A way that is safe, with its case and its layout."""
+
+    change: Message
+    case: Case
+    choice: Choice
+
+
+class SaferWays:
+    """Ways to train the same weights safely on a plan's GPUs with less memory; each is planned at most once.
 
     Args:
         question: the question.
@@ -47,56 +49,62 @@ def quickest_safe_way(
         plan: its plan, which fits.
         draws: the common draws.
         case_of: builds the case of a question on this kind of GPU; None: the GPU cannot run it.
-        least_ratio: the ratio of the plan's time to a way's below which the way is not worth mentioning.
     """
-    yield from _quickest(_ways(question, case), plan, draws, case_of, least_ratio)
 
+    def __init__(
+        self, question: Question, case: Case, plan: Plan, draws: Draws, case_of: Callable[[Question], Case | None]
+    ) -> None:
+        self.question, self.case, self.plan, self.draws, self.case_of = question, case, plan, draws, case_of
+        self._planned: dict[Message, _Planned | None] = {}
 
-def leaner_loss(
-    question: Question, case: Case, plan: Plan, draws: Draws, case_of: Callable[[Question], Case | None]
-) -> Iterator[Message]:
-    """Yield a loss that never holds all logits, if the memory that it saves makes a fine-tuning clearly faster.
+    def leaner_loss(self) -> Iterator[Message]:
+        """Yield a loss that never holds all logits, if the memory that it saves makes a fine-tuning clearly faster.
 
-    Without all logits, a layout may fit that gathers or recomputes less, or a larger micro-batch. Where the logits of a
-    sequence take little of the memory, this loss is not planned. Arguments as of `quickest_safe_way`.
-    """
-    if question.fine_tunes and not case.recipe.model.has_network and has_large_logits(case):
-        lean = _flagged(question, Way(input="loss", value=LEAN_LOSS))
-        yield from _quickest((lean,), plan, draws, case_of, LEAN_LOSS_RATIO)
+        Without all logits, a layout may fit that gathers or recomputes less, or a larger micro-batch. Where the logits
+        of a sequence take little of the memory, this loss is not planned.
+        """
+        if self.question.fine_tunes and not self.case.recipe.model.has_network and has_large_logits(self.case):
+            lean = _flagged(self.question, Way(input="loss", value=LEAN_LOSS))
+            yield from self._quickest((lean,), LEAN_LOSS_RATIO)
 
+    def quickest(self, least_ratio: float = 0.0) -> Iterator[Message]:
+        """Yield the quickest safe way, if there is one.
 
-def _quickest(
-    ways: Iterable[_Way],
-    plan: Plan,
-    draws: Draws,
-    case_of: Callable[[Question], Case | None],
-    least_ratio: float,
-) -> Iterator[Message]:
-    """Yield the quickest of some ways that are safe on a plan's GPUs; arguments as of `quickest_safe_way`."""
-    tried = (_safely(way, plan.gpus, case_of) for way in ways)
-    safe = [candidate for candidate in tried if candidate is not None]
-    if not safe:
-        return
-    way, other, choice = min(safe, key=lambda candidate: float(candidate[2].scores.wall_s[candidate[2].best]))
-    assert plan.duration_days is not None
-    days = Estimate.of_draws(other.evaluate(choice.winner, draws).wall_s).mid / DAY_S
-    if plan.duration_days.mid >= least_ratio * days:
-        yield Message.of(
-            "warning.safe_way", gpu=plan.gpu, way=way.change, days=days, time_ratio=days / plan.duration_days.mid,
-            risk=risk_of(other, choice.winner),
-        )  # fmt: skip
+        Args:
+            least_ratio: the ratio of the plan's time to a way's below which the way is not worth mentioning.
+        """
+        yield from self._quickest(_ways(self.question, self.case), least_ratio)
 
+    def _quickest(self, ways: Iterable[_Way], least_ratio: float) -> Iterator[Message]:
+        """Yield the quickest of some ways that are safe."""
+        safe = [planned for planned in map(self._safely, ways) if planned is not None]
+        if not safe:
+            return
+        best = min(safe, key=lambda planned: float(planned.choice.scores.wall_s[planned.choice.best]))
+        assert self.plan.duration_days is not None
+        days = Estimate.of_draws(best.case.evaluate(best.choice.winner, self.draws).wall_s).mid / DAY_S
+        planned_days = self.plan.duration_days.mid
+        if planned_days >= least_ratio * days:
+            yield Message.of(
+                "warning.safe_way", gpu=self.plan.gpu, way=best.change, days=days, time_ratio=days / planned_days,
+                risk=risk_of(best.case, best.choice.winner),
+            )  # fmt: skip
 
-def _safely(way: _Way, gpus: int, case_of: Callable[[Question], Case | None]) -> tuple[_Way, Case, Choice] | None:
-    """Return a way with its case and the layout on these GPUs; None where that layout is not safe either."""
-    case = case_of(way.question)
-    if case is None:
-        return None
-    try:
-        choice = best_on(case, way.question.fixed, gpus)
-    except UsageError:  # the fixed parts of the layout exclude it
-        return None
-    return (way, case, choice) if choice.safe else None
+    def _safely(self, way: _Way) -> _Planned | None:
+        """Return a way as planned on these GPUs; None where that is not safe either."""
+        if way.change not in self._planned:
+            self._planned[way.change] = self._plan(way)
+        return self._planned[way.change]
+
+    def _plan(self, way: _Way) -> _Planned | None:
+        case = self.case_of(way.question)
+        if case is None:
+            return None
+        try:
+            choice = best_on(case, way.question.fixed, self.plan.gpus)
+        except UsageError:  # the fixed parts of the layout exclude it
+            return None
+        return _Planned(change=way.change, case=case, choice=choice) if choice.safe else None
 
 
 def _ways(question: Question, case: Case) -> Iterator[_Way]:
@@ -113,5 +121,8 @@ def _ways(question: Question, case: Case) -> Iterator[_Way]:
 
 def _flagged(question: Question, way: Way) -> _Way:
     """Return a change of one input as a way, with its flag in words."""
-    change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
+    if way.value == LEAN_LOSS:
+        change = Message.of("hint.with_lean_loss", flags=(way.flag,))
+    else:
+        change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
     return _Way(change=change, question=way.apply(question))

@@ -15,7 +15,7 @@ from planner.errors import Message
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout, context_powers, context_sizes
 from planner.planning.advice.dearer import cheaper_close_by, cost_share, has_costs
-from planner.planning.advice.safer import leaner_loss, quickest_safe_way
+from planner.planning.advice.safer import SaferWays
 from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
@@ -205,30 +205,22 @@ def _about_memory(
 
     Where the loss makes the plan about as fast, a layout with a risk far above the limit is not worth a trial.
     """
-    risky = faster_at_a_risk(question, case, choice)
-    lean = tuple(leaner_loss(question, case, plan, draws, case_of))
-    if risky is not None and any(_replaces(way, risky) for way in lean):
-        risky = None
+    ways = SaferWays(question, case, plan, draws, case_of)
+    lean = tuple(ways.leaner_loss())
+    risky = faster_at_a_risk(question, case, choice, min((_time_ratio(message) for message in lean), default=math.inf))
     if risky is None and choice.safe:
         return lean
-    least_ratio = RISKY_SOONER if choice.safe else 0.0
-    safe = quickest_safe_way(question, case, plan, draws, case_of, least_ratio)
+    safe = ways.quickest(RISKY_SOONER if choice.safe else 0.0)
     return tuple(dict.fromkeys(message for message in (risky, *lean, *safe) if message is not None))
 
 
-def _replaces(way: Message, risky: Message) -> bool:
-    """Return whether a safe way is about as fast as a layout whose risk is far above the limit."""
-    sooner, risk, time_ratio = _number(risky, "sooner"), _number(risky, "risk"), _number(way, "time_ratio")
-    return risk > RISKY_AT_MOST and time_ratio <= ABOUT_AS_FAST * (1.0 - sooner)
+def _time_ratio(message: Message) -> float:
+    ratio = dict(message.values)["time_ratio"]
+    assert isinstance(ratio, float)
+    return ratio
 
 
-def _number(message: Message, name: str) -> float:
-    value = dict(message.values)[name]
-    assert isinstance(value, int | float)
-    return value
-
-
-def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
+def faster_at_a_risk(question: Question, case: Case, choice: Choice, safe_ratio: float = math.inf) -> Message | None:
     """Return a message that a much faster layout on the same GPUs has a memory risk above the limit, or None.
 
     For a plan that is risky itself, its own risk takes the place of the limit. A layout with a risk somewhat above that
@@ -239,6 +231,8 @@ def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message 
         question: the question.
         case: the requested precision on one kind of GPU.
         choice: the plan's layout, and those that it won against.
+        safe_ratio: time of a safe way to train over that of the plan; a layout that is only about as fast is not worth
+            a risk far above the limit.
     """
     if choice.best is None:
         return None
@@ -246,19 +240,22 @@ def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message 
     if not choice.safe:
         least = risk_of(case, choice.winner)
         most = min(least + RISKY_AT_MOST, MOST_RISK)
-    for above, up_to in ((least, most), (max(least, most), MOST_RISK)):
-        bolder = _planned_at_a_risk(question, case, choice, above, up_to)
-        if bolder is not None:
-            return _told_at_a_risk(question, case, choice, *bolder)
-    return None
+    bolder = _planned_at_a_risk(question, case, choice, least, most)
+    if bolder is None:
+        safe_s = safe_ratio * float(choice.scores.wall_s[choice.best])
+        bolder = _planned_at_a_risk(question, case, choice, max(least, most), MOST_RISK, safe_s)
+    return None if bolder is None else _told_at_a_risk(question, case, choice, *bolder)
 
 
 def _planned_at_a_risk(
-    question: Question, case: Case, choice: Choice, least: float, most: float
+    question: Question, case: Case, choice: Choice, least: float, most: float, safe_s: float = math.inf
 ) -> tuple[Choice, int] | None:
-    """Return what is planned if a risk up to `most` is allowed, and the percentage to ask for; None: nothing faster."""
+    """Return what is planned if a risk up to `most` is allowed, and the percentage to ask for.
+
+    None where no layout is much faster than the plan, or clearly faster than a safe way that takes `safe_s` seconds.
+    """
     first = _fastest_at_a_risk(case, choice, least, most)
-    if first is None:
+    if first is None or safe_s <= ABOUT_AS_FAST * first[1]:
         return None
     percent, fastest_s = first
     best: tuple[Choice, int] | None = None

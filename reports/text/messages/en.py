@@ -461,6 +461,7 @@ TEMPLATES: dict[str, str] = {
     "hint.or_confidence": "{hint}; or ask for less certainty: `--confidence {confidence:.0%}`",
     "hint.at_risk": "{hint}; such a plan runs out of memory with a probability of {risk:.{digits}%}, above the {allowed:.{digits}%} allowed",
     "hint.with": "with {flags:space}",
+    "hint.with_lean_loss": "with {flags:space} (Liger's kernels, which never hold all logits)",
     "hint.without": "without {input:flag} {value}",
     "hint.more_memory": "a GPU with more memory",
     "hint.fits_on_or_with": "it fits on {gpus:gpu_count}, or on {asked_gpus:gpu_count} {ways:semicolon}; `mpplan fit` compares these options",

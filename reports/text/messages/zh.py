@@ -461,6 +461,7 @@ TEMPLATES: dict[str, str] = {
     "hint.or_confidence": "{hint}；或接受较低的概率：`--confidence {confidence:.0%}`",
     "hint.at_risk": "{hint}；这样的方案显存不足的概率为 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}",
     "hint.with": "加上 {flags:space}",
+    "hint.with_lean_loss": "加上 {flags:space}（Liger 内核，从不同时保留全部 logits）",
     "hint.without": "去掉 {input:flag} {value}",
     "hint.more_memory": "换显存更大的 GPU",
     "hint.fits_on_or_with": "用 {gpus:gpu_count} 放得下；用 {asked_gpus:gpu_count} 时，{ways:semicolon}；`mpplan fit` 可比较这些做法",
