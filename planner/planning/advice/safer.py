@@ -61,10 +61,13 @@ class SaferWays:
         """Yield a loss that never holds all logits, if the memory that it saves makes a fine-tuning clearly faster.
 
         Without all logits, a layout may fit that gathers or recomputes less, or a larger micro-batch. Where the logits
-        of a sequence take little of the memory, this loss is not planned.
+        of a sequence take little of the memory, this loss is not planned; nor where Liger's kernels do not belong to
+        the stack, as with Megatron and its relatives.
         """
-        if self.question.fine_tunes and not self.case.recipe.model.has_network and has_large_logits(self.case):
-            lean = _flagged(self.question, Way(input="loss", value=LEAN_LOSS))
+        recipe = self.case.recipe
+        may_help = not recipe.fused and not recipe.model.has_network and has_large_logits(self.case)
+        if self.question.fine_tunes and may_help:
+            lean = _flagged(self.question, self.case, Way(input="loss", value=LEAN_LOSS))
             yield from self._quickest((lean,), LEAN_LOSS_RATIO)
 
     def quickest(self, least_ratio: float = 0.0) -> Iterator[Message]:
@@ -110,7 +113,7 @@ class SaferWays:
 def _ways(question: Question, case: Case) -> Iterator[_Way]:
     """Yield the memory-saving ways that a refusal offers where nothing fits, if they train the same weights."""
     for way in leaner(case, question.fixed):
-        yield _flagged(question, way)
+        yield _flagged(question, case, way)
     if not question.fine_tunes:
         return
     for variant in variants_of(question):
@@ -119,9 +122,9 @@ def _ways(question: Question, case: Case) -> Iterator[_Way]:
             yield _Way(change=Message.of("hint.with", flags=flags), question=asked_as(question, variant))
 
 
-def _flagged(question: Question, way: Way) -> _Way:
-    """Return a change of one input as a way, with its flag in words."""
-    if way.value == LEAN_LOSS:
+def _flagged(question: Question, case: Case, way: Way) -> _Way:
+    """Return a change of one input as a way, with its flag in words, and whose kernels compute a leaner loss."""
+    if way.input == "loss" and not case.recipe.fused:
         change = Message.of("hint.with_lean_loss", flags=(way.flag,))
     else:
         change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))

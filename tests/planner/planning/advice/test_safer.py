@@ -63,17 +63,29 @@ def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
     case = case_for(question)
     ways = {word(way.change): way.question for way in _ways(question, case)}
 
-    lean = "with --loss fused (Liger's kernels, which never hold all logits)"
     assert list(ways) == [
-        lean, "without --tp 4", "without --zero 1", "without --act-ckpt none", "with --micro-batch 1",
+        "with --loss fused", "without --tp 4", "without --zero 1", "without --act-ckpt none", "with --micro-batch 1",
         "with --offload optimizer", "with --optimizer adamw-8bit",
     ]  # fmt: skip
     fixed = question.fixed
     assert ways["without --tp 4"] == replace(question, fixed=replace(fixed, tp=None))
     assert ways["with --micro-batch 1"] == replace(question, fixed=replace(fixed, micro_batch=1))
     assert ways["without --act-ckpt none"] == replace(question, fixed=replace(fixed, act_ckpt=None))
-    assert ways[lean] == replace(question, tuning=replace(question.tuning, loss="fused"))
+    assert ways["with --loss fused"] == replace(question, tuning=replace(question.tuning, loss="fused"))
     assert ways["with --optimizer adamw-8bit"].optimizer.id == "adamw-8bit"
+
+
+@pytest.mark.parametrize(
+    ("stack", "words"),
+    [
+        ("eager", "with --loss fused (Liger's kernels, which never hold all logits)"),
+        ("typical", "with --loss fused"),  # Megatron's relatives have kernels of their own
+    ],
+)
+def test_the_leaner_loss_is_called_ligers_where_the_stack_can_take_liger(stack, words):
+    question = make_question(model="gemma-3-12b", gpu="rtx-4090", gpus="1", method="qlora", stack=stack)
+
+    assert words in [word(way.change) for way in _ways(question, case_for(question))]
 
 
 def test_to_fine_tune_all_weights_no_way_trains_fewer_of_them():
