@@ -174,6 +174,17 @@ def test_a_stale_price_is_a_gap_and_what_else_there_is_to_know_a_warning():
     assert answer.warnings == (FEW,)
 
 
+def test_stale_prices_of_some_of_the_gpus_name_them():
+    stale, both = Gap.of("price.stale", as_of="2026-11-20", rows="p001"), (H100, "h200-sxm-141gb")
+    fresh, old = price(H100), replace(price("h200-sxm-141gb"), gap=stale)
+    (named,) = answer_of(priced={H100: fresh, old.gpu: old}, gpu=",".join(both)).gaps
+    (united,) = answer_of(priced={H100: replace(fresh, gap=stale), old.gpu: old}, gpu=",".join(both)).gaps
+
+    assert word(named.what) == "stale prices of the H200 SXM 141\N{NO-BREAK SPACE}GB"
+    assert word(named.why) == word(stale.why)
+    assert united == stale
+
+
 def test_a_warning_that_two_gpus_share_is_said_once():
     price_by_gpu = {gpu: replace(price(gpu), warnings=(CLOCK,)) for gpu in (H100, "h200-sxm-141gb")}
 
