@@ -191,6 +191,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.implausible": "prices of {gpu} above 200 USD per GPU-hour are left out: {rows}, perhaps per instance, or with an exchange rate that is not in USD for one unit",
     "price.warning.no_rate": "prices of {gpu} in {currencies} are left out: `exchange_rates.csv` of your data folder has no rate on or before {as_of}",
     "price.warning.offer_elsewhere": "the offer in --quote is for {offered}, but --region places the run in {region}: check that its price applies there",
+    "price.warning.quote_gpu": "in the offer of --quote, {note}",
     "price.warning.set_aside": "your price book {file} has lines without a usable price ({lines}), which are ignored: `mpplan prices repair` moves them to another file",
     "price.warning.rental": "the rental price that owning is compared with: {what}, {why}",
     "price.warning.no_recent_reserved": "no recent {commitment} price is known for {gpu}: a discount is assumed",

@@ -191,6 +191,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.implausible": "{gpu} 每 GPU 小时超过 200 美元的价格未被使用：{rows}，可能是整机价格，或汇率不是一单位外币折合的美元数",
     "price.warning.no_rate": "{gpu} 以 {currencies} 计的价格未被使用：数据文件夹中的 `exchange_rates.csv` 没有 {as_of} 或之前的汇率",
     "price.warning.offer_elsewhere": "--quote 中的报价适用于 {offered}，而 --region 把训练放在 {region}：请确认该价格在那里有效",
+    "price.warning.quote_gpu": "--quote 的报价中，{note}",
     "price.warning.set_aside": "您的价格表 {file} 中有些行没有可用的价格（{lines}），已忽略：`mpplan prices repair` 可将其移出",
     "price.warning.rental": "与自有机器比较的租用价格：{what}，{why}",
     "price.warning.no_recent_reserved": "{gpu} 没有近期的 {commitment} 价格：折扣为假设",
