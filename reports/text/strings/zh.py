@@ -14,7 +14,8 @@ LADDERS: dict[str, Ladder] = {
     ),
     "unit_price": (Rung(at=0, per=1, text="{} 美元", column="美元", decimals=3, least=2),),
     "days": (
-        Rung(at=0, per=1 / 1440, text="{} 分钟", column="分钟"),
+        Rung(at=0, per=1 / DAY_S, text="{} 秒", column="秒"),
+        Rung(at=1 / 1440, per=1 / 1440, text="{} 分钟", column="分钟"),
         Rung(at=1 / 12, per=HOUR_S / DAY_S, text="{} 小时", column="小时"),
         Rung(at=2, per=1, text="{} 天", column="天"),
     ),
