@@ -1102,7 +1102,7 @@ TEXT: dict[str, str] = {
     # `mpplan compare`
     "compare.head.log": "{framework} log: {understood} of {lines} lines understood, step {reached}{of}, {starts}",
     "compare.head.of": " of {steps}",
-    "compare.head.unknown": "Unknown",
+    "compare.head.unknown": "Log: {understood} of {lines} lines understood, step {reached}{of}, {starts}",
     "compare.head.pace": "Step: {step_s} s (5th to 95th percentile: {low} to {high} s)",
     "compare.head.mean": "Step: {step_s} s",
     "compare.head.rate": ", {rate} tokens/s per GPU",

@@ -1088,7 +1088,7 @@ TEXT: dict[str, str] = {
     # `mpplan compare`
     "compare.head.log": "{framework} 日志：{lines} 行中识别出 {understood} 行，第 {reached} 步{of}，{starts}",
     "compare.head.of": "（共 {steps} 步）",
-    "compare.head.unknown": "未知框架",
+    "compare.head.unknown": "日志：{lines} 行中识别出 {understood} 行，第 {reached} 步{of}，{starts}",
     "compare.head.pace": "每步 {step_s} 秒（第 5 至第 95 百分位：{low} 至 {high} 秒）",
     "compare.head.mean": "每步 {step_s} 秒",
     "compare.head.rate": "，每张 GPU 每秒 {rate} 词元",
