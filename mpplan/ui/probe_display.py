@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpplan.ui.console import note
-from mpplan.ui.listing import counted, figure, table
+from mpplan.ui.listing import counted, figure, table, with_minus
 from mpplan.ui.sink import folded, uncleaned
 from planner.records.measurement import Measurement
 from planner.units import GIB, MILLI, MINUTE_S, TERA
@@ -169,7 +169,7 @@ def finding_text(point: Measurement) -> str:
     figures = point.training_numerics
     parts = [figures.verdict.replace("_", " ")] if figures.verdict else []
     if figures.difference_mid is not None:
-        parts.append(f"{figures.metric} {figures.difference_mid:+.2g}")
+        parts.append(f"{figures.metric} {with_minus(f'{figures.difference_mid:+.2g}')}")
     if figures.skipped_step_ratio is not None:
         parts.append(f"{100 * figures.skipped_step_ratio:.3g}% of steps skipped")
     if figures.lowered_parameters_ratio is not None:
@@ -213,7 +213,7 @@ def verify_text(document: dict[str, Any]) -> str:
     for case in document["cases"]:
         scale, unit = scales[case["metric"]]
         predicted, measured = (figure(case[key], scale) for key in ("predicted", "measured"))
-        error, interval = f"{100 * case['error_ratio']:+.1f}%", case["measured_interval_ratio"]
+        error, interval = with_minus(f"{100 * case['error_ratio']:+.1f}%"), case["measured_interval_ratio"]
         within = "-" if interval is None else f"{100 * interval:.1f}%"
         rows.append((case["name"], case["metric"], unit, predicted, measured, within, error, case["quality"] or "-"))
     lines = [table(("never run before", "metric", "unit", "predicted", "measured", "±", "error", "quality"), rows)]

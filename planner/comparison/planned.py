@@ -124,7 +124,7 @@ def check_counts_tokens(name: str, kind: str, flag: str) -> None:
     if kind in ("image", "cnn"):
         raise UsageError(
             f"{flag}: `{name}` is a vision model, and `mpplan compare` counts tokens",
-            hint="leave the model out for step times, lost time and the end; "
+            hint=f"leave {flag} out for step times, lost time and the end; "
             "`samples_per_s_per_gpu` of `mpplan estimate --json` is the plan's rate",
         )
 

@@ -130,13 +130,23 @@ def _add_rates(sources: _Sources, case: Case) -> None:
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:
     """Return the missing inputs: prices, GPU power, facts needed about the site, and embodied carbon if requested."""
     used = {case.cluster.gpu.id: case for case in cases}
-    gaps = [case.price.gap for case in used.values()]
+    gaps = _price_gaps({gpu: case.price for gpu, case in used.items()})
     gaps += [case.ledger.owned.price.gap for case in used.values() if case.ledger.owned is not None]
     gaps += [Gap.of("power", gpu=gpu) for gpu, case in used.items() if case.cluster.gpu.tdp_w <= 0]
     if question.money.embodied:
         gaps += [Gap.of("embodied", gpu=gpu) for gpu, case in used.items() if case.ledger.embodied is None]
     gaps += site.gaps(billed=any(case.electricity_on for case in used.values()))
     return distinct_gaps(gap for gap in gaps if gap is not None)
+
+
+def _price_gaps(prices: Mapping[str, GpuPrice]) -> list[Gap | None]:
+    """Return the gap of each GPU's price; stale prices of some of the GPUs alone name them."""
+    gaps = {gpu: price.gap for gpu, price in prices.items()}
+    stale = {gpu: dict(gap.values) for gpu, gap in gaps.items() if gap is not None and gap.key == "price.stale"}
+    if len(stale) < len(gaps):
+        for gpu, values in stale.items():
+            gaps[gpu] = Gap.of("price.stale_of", gpus=tuple(stale), as_of=values["as_of"], rows=values["rows"])
+    return list(gaps.values())
 
 
 def collect_warnings(

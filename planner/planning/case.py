@@ -21,10 +21,12 @@ from planner.performance.memory import MemoryItems, usable_bytes
 from planner.performance.model_states import offloaded_bytes
 from planner.performance.optimizer_step import paged_out_bytes
 from planner.performance.shards import shard_params, trained_share
+from planner.question.batch import tuning_band, tuning_batch
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Term, Value
+from planner.training.method import find_method
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
 from planner.units import HOUR_S
@@ -100,6 +102,17 @@ class Case:
             return self
         rates = resolve_rates(cluster, self.recipe, self.measured, self.rates.parameters)
         return replace(self, cluster=cluster, rates=rates, mid=rates.sample())
+
+    def with_usual_batch(self, gpus: int) -> Case:
+        """Return the case with the default batch on a number of GPUs: that of a fine-tuning depends on it."""
+        recipe = self.recipe
+        if recipe.batch_band is None or not find_method(recipe.method).fine_tunes:
+            return self
+        batch = tuning_batch(gpus, recipe.how.sequences_per_example)
+        if batch == recipe.global_batch:
+            return self
+        band = tuning_band(batch, in_backward=recipe.update_in_backward)
+        return replace(self, recipe=replace(recipe, global_batch=batch, batch_band=band))
 
     @property
     def elsewhere(self) -> Case:

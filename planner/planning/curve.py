@@ -60,7 +60,9 @@ def _on_whole_nodes(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets
     search = _search_on(case, fixed, sorted({count for counts in near for count in counts} | paid))
     cheap = {count for counts in near for count in _first_cheap(search, counts)}
     counts = sorted((cheap | paid) - {plan.gpus})
-    return _points(case, search, counts, targets, draws)
+    if all(case.with_usual_batch(count) is case for count in counts):
+        return _points(case, search, counts, targets, draws)
+    return points_on(case, fixed, counts, targets, draws)
 
 
 def _in_parts_of_a_node(
@@ -89,12 +91,16 @@ def _paid_for(case: Case, gpus: int) -> set[int]:
 def points_on(
     case: Case, fixed: FixedLayout, counts: Sequence[int], targets: Targets, draws: Draws
 ) -> Iterator[CurvePoint]:
-    """Yield the best safe layout for each GPU count that has one. Arguments as of `curve_around`."""
-    by_size: dict[int, list[int]] = {}
+    """Yield the best safe layout for each GPU count that has one, as if that count were asked for alone.
+
+    Arguments as of `curve_around`.
+    """
+    by_size: dict[tuple[int, int], list[int]] = {}
     for count in counts:
-        by_size.setdefault(case.cluster.holding(count).gpus_per_node, []).append(count)
+        size, batch = case.cluster.holding(count).gpus_per_node, case.with_usual_batch(count).recipe.global_batch
+        by_size.setdefault((size, batch), []).append(count)
     for alike in by_size.values():
-        resized = case.on(alike[0])
+        resized = case.on(alike[0]).with_usual_batch(alike[0])
         yield from _points(resized, _search_on(resized, fixed, alike), alike, targets, draws)
 
 

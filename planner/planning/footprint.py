@@ -23,7 +23,7 @@ from planner.performance.evaluation import Evaluation, flop_of
 from planner.performance.run import RunEnergy, host_and_network_w
 from planner.planning.case import Case, drawn
 from planner.rates.terms import Draws, Value
-from planner.units import HOUR_S, TONNE_KG
+from planner.units import HOUR_S, TONNE_KG, kw_from_w
 
 Floats = npt.NDArray[np.float64]
 
@@ -159,6 +159,12 @@ def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
         raise NoPlanError(
             error.original_message, hint=Message.of("hint.raise_cap_or_limit", limit_w=limit_w)
         ) from error
+
+
+def wider_cap(case: Case, gpus: int, draws: Draws) -> Message:
+    """Return the cap that would be enough, rounded up to whole kilowatts."""
+    need_w = float(peak_of(case, gpus, draws).w)
+    return Message.of("hint.wider_cap", cap_kw=math.ceil(kw_from_w(need_w)))
 
 
 LIMIT_STEP_W = 10

@@ -18,7 +18,15 @@ from planner.planning.fitting.offers import fits_with, ways_that_fit
 from planner.planning.fitting.shortage import at_risk, fits_on, larger_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.risk import risk_of
-from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
+from planner.planning.targets import (
+    NO_TARGETS,
+    ROOM_RATIO,
+    Targets,
+    at_confidence,
+    digits_apart,
+    enough_usd,
+    targets_of,
+)
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
@@ -135,6 +143,7 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     if ways:
         return fits_with(case, question, ways, targets_of(question).most_gpus)
     splits, fixed = len(choice.layouts) > 0, question.fixed
+    targets = targets_of(question) if question.under_cap else NO_TARGETS  # beyond the user's limit, it is named
     fewer = None if splits else next_below(case, fixed, question.gpus or 1)
     more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
     if fewer is not None and more is not None:
@@ -144,7 +153,7 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     other, risk = (more.gpus, more.risk) if more is not None else (fewer, None)
     if other is None:
         try:
-            far = fewest(case.elsewhere, fixed, draws)
+            far = fewest(case.elsewhere, fixed, draws, replace(targets, deadline_s=None, budget_usd=None))
         except NoPlanError as error:
             return (
                 with_ways(error.original_hint, helpful(case, fixed, question.gpus or 1))
@@ -217,7 +226,8 @@ def _what_is_in_time(
     try:
         enough = fewest(case.elsewhere, question.fixed, draws, targets)
     except NoPlanError:
-        return at_risk(case, Message.of("hint.later_deadline", deadline_days=later_days), risk)
+        key = "hint.later_deadline" if targets.cap_w is None else "hint.later_deadline_capped"
+        return at_risk(case, Message.of(key, deadline_days=later_days), risk)
     more = with_risk(case, Message.of("flag.gpus", gpus=enough.gpus), _risk(case, enough))
     later = with_risk(case, Message.of("flag.deadline_days", deadline_days=later_days), risk)
     return Message.of("hint.more_gpus", more=more, later=later)

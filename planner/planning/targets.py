@@ -34,6 +34,8 @@ class Targets:
     """Lowest probability of meeting each of them."""
     most_gpus: int = MAX_GPUS
     """Most GPUs that a plan may take."""
+    cap_w: float | None = None
+    """The cap on power that `most_gpus` follows from; None where it is the user's limit, or the default."""
     advised: bool = True
     """Whether a refusal works out a sufficient alternative, which takes longer than finding that nothing is enough."""
 
@@ -58,7 +60,7 @@ def targets_of(question: Question) -> Targets:
     """Return the targets of a question."""
     return Targets(
         deadline_s=question.deadline_s, budget_usd=question.budget_usd, confidence_ratio=question.confidence_ratio,
-        most_gpus=question.most_gpus or MAX_GPUS,
+        most_gpus=question.most_gpus or MAX_GPUS, cap_w=question.money.power_cap_w if question.under_cap else None,
     )  # fmt: skip
 
 

@@ -72,6 +72,15 @@ def critical_batch_tokens(params: float, tokens: float) -> float:
     return float(2e8 * loss ** (-1.0 / 0.21))
 
 
+TUNING_BATCH = 32
+"""Sequences per step of a fine-tuning where the user gives none: assumed; guides take 8 to 128."""
+
+
+def tuning_batch(gpus: int, sequences_per_example: int) -> int:
+    """Return the default sequences per step of a fine-tuning on a number of GPUs: every GPU gets work."""
+    return max(TUNING_BATCH, sequences_per_example * gpus)
+
+
 def tuning_band(sequences: int, *, in_backward: bool) -> tuple[int, int]:
     """Return the fewest and most sequences per step that may replace the usual number of a fine-tuning.
 

@@ -10,6 +10,7 @@ resolved (`planner.question.resolve` and the modules beside it). Nothing heavy i
 from __future__ import annotations
 
 from planner.question import names
+from planner.question.batch import TUNING_BATCH
 from planner.question.cost_inputs import (
     AS_OF,
     BESIDE,
@@ -67,8 +68,6 @@ DEFAULT_SEQ_LEN = 4096
 DEFAULT_DEADLINE = "30d"
 TUNING_SEQ_LEN = 2048
 """Longest sequence of a fine-tuning where the user gives none, or the model's if that is shorter: assumed."""
-TUNING_BATCH = 32
-"""Sequences per step of a fine-tuning where the user gives none: assumed; guides take 8 to 128."""
 DEFAULT_MEMORY_RISK = "5%"
 DEFAULT_CONFIDENCE = "80%"
 DEFAULT_MAX_GPUS = 1024

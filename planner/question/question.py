@@ -125,6 +125,8 @@ class Question:
     max_gpus: int | None
     """Most GPUs of any plan; None: as many as the deadline needs, while a budget alone is spent on at most
     `most_gpus`."""
+    under_cap: bool = False
+    """Whether `max_gpus` is the number that the cap on power leaves, rather than the user's."""
     fixed: FixedLayout
     memory_risk: float
     """Highest probability of running out of memory that a layout may have."""

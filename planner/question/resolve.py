@@ -26,6 +26,7 @@ from planner.question.batch import (
     critical_batch_tokens,
     default_batch_sequences,
     tuning_band,
+    tuning_batch,
 )
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, SEED
 from planner.question.inputs import (
@@ -59,7 +60,6 @@ from planner.question.inputs import (
     SEQ_LEN,
     STACK,
     TP,
-    TUNING_BATCH,
     TUNING_SEQ_LEN,
     VP,
     ZERO,
@@ -118,8 +118,7 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
         return StepBatch(sequences=given)
     if method.fine_tunes:
         in_backward = bool(read.value(IN_BACKWARD))
-        fewest = method.sequences_per_example * (read.value(GPUS) or 0)
-        usual = max(TUNING_BATCH, fewest)  # every requested GPU gets work
+        usual = tuning_batch(read.value(GPUS) or 0, method.sequences_per_example)
         band = tuning_band(usual, in_backward=in_backward)
         note = Message.of("note.usual_batch", least=band[0], most=band[1])
         read.note(GLOBAL_BATCH, usual, "default", note)

@@ -10,7 +10,8 @@ from pathlib import Path
 from planner.costs.prices import GpuPrice, Quote
 from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from planner.hardware.catalogue import find_gpu
+from planner.hardware.catalogue import find_gpu, load_gpus
+from planner.question.usual_names import taken_for
 from planner.units import HOUR_S, parse_duration_s
 from pricing.base.money import CURRENCIES, plain
 from pricing.book.conversion import converted, later_rates, stale_rate_gap, stale_rates
@@ -36,7 +37,7 @@ _KEYS = (
 
 
 def quoted_gpu(path: Path) -> str:
-    """Return the catalogue id of the GPU in an offer.
+    """Return the catalogue id of the GPU in an offer, which may have a short name such as `h100`.
 
     Raises:
         UsageError: the file cannot be read.
@@ -47,10 +48,17 @@ def quoted_gpu(path: Path) -> str:
 
 def _gpu(file: TomlFile) -> str:
     name = file.text_of("gpu")
+    usual = taken_for("gpu", name, load_gpus())
     try:
-        return find_gpu(name).id
+        return find_gpu(name if usual is None else usual[0]).id
     except UsageError as error:
         raise file.fail("gpu", str(error.message), error.hint) from error
+
+
+def _short_name(file: TomlFile) -> tuple[Message, ...]:
+    """Say which GPU the offer's short name is taken to mean, if it is one."""
+    usual = taken_for("gpu", file.text_of("gpu"), load_gpus())
+    return () if usual is None else (Message.of("price.warning.quote_gpu", note=usual[1]),)
 
 
 def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...] | None = None) -> Quote:
@@ -86,7 +94,7 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
         vendor=file.text_of("vendor"),
         price=replace(
             _gpu_price(file, gpu, commitment, price, rate, as_of),
-            warnings=(*_old_rate(file, rate, as_of), *later_rates([currency], known, as_of)),
+            warnings=(*_short_name(file), *_old_rate(file, rate, as_of), *later_rates([currency], known, as_of)),
         ),
         minimum_term_h=file.parsed("minimum_term", parse_duration_s) / HOUR_S,
         minimum_gpus=file.whole("minimum_gpus", 1, 1_000_000, 1),

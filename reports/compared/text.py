@@ -85,10 +85,10 @@ def _listed(head: str, texts: Sequence[str], width: int) -> str:
 def _head(document: Document, say: Say, lang: str) -> list[str]:
     log, pace = document["log"], document["pace"]
     of = "" if document["last_step"] is None else say("compare.head.of", steps=f"{document['last_step']:,}")
-    framework = log["framework"] or say("compare.head.unknown")
+    key = "compare.head.log" if log["framework"] else "compare.head.unknown"
     reached = f"{log['reached_step']:,}" if log["reached_step"] else "?"
     lines = [
-        say("compare.head.log", framework=framework, understood=f"{log['understood']:,}", lines=f"{log['lines']:,}",
+        say(key, framework=log["framework"], understood=f"{log['understood']:,}", lines=f"{log['lines']:,}",
             reached=reached, of=of, starts=words_for(lang).count("starts", log["starts"]))
     ]  # fmt: skip
     if pace is not None:

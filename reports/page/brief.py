@@ -26,7 +26,10 @@ NOTICES = frozenset({
 })  # fmt: skip
 """Warnings that name the evidence used and change no decision; only the full answer shows them."""
 
-TOLD_BY_GAP = {"gap.price.stale.what": ("price.warning.historic",)}
+TOLD_BY_GAP = {
+    "gap.price.stale.what": ("price.warning.historic",),
+    "gap.price.stale_of.what": ("price.warning.historic",),
+}
 """Warnings that a gap repeats, with advice."""
 
 

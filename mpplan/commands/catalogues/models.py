@@ -160,7 +160,7 @@ def _details(model: ModelShape) -> str:
             ("linear attention", scanned),
             ("feed-forward", fed),
             ("experts", experts if model.experts else "-"),
-            ("vocabulary", f"{model.vocab}{', tied embeddings' if model.tied_embeddings else ''}"),
+            ("vocabulary", f"{model.vocab:,}{', tied embeddings' if model.tied_embeddings else ''}"),
             ("multi-token prediction", _predicting(model)),
             ("training sequence", f"{model.context} tokens"),
             ("published batch", f"{figure(batch, 1e6, 3)}M tokens" if batch else "not known"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpplan.ui.listing import UNKNOWN, counted, figure, folding, power_of_two, wrapped
+from mpplan.ui.listing import UNKNOWN, counted, figure, folding, power_of_two, with_minus, wrapped
 
 Plain = Mapping[str, Any]
 
@@ -287,4 +287,4 @@ def _recommended(row: Plain) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:+.2g}"
+    return UNKNOWN if value is None else with_minus(f"{value:+.2g}")

@@ -9,7 +9,7 @@ import typer
 from mpplan.commands.planning.runs_file import read_runs
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import counted, table
+from mpplan.ui.listing import counted, table, with_minus
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import working
 from planner.errors import UsageError
@@ -130,7 +130,8 @@ FIGURES = {"time": "the speed", "memory": "the peak memory", "power": "the power
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = [
         (
-            row["id"], row["metric"], *(f"{100 * row[name]:+.1f}%" for name in ERRORS), row["conflict"] or "",
+            row["id"], row["metric"], *(with_minus(f"{100 * row[name]:+.1f}%") for name in ERRORS),
+            row["conflict"] or "",
         )
         for row in rows[:SHOWN_ROWS]
     ]  # fmt: skip

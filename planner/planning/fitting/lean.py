@@ -65,7 +65,12 @@ def _way_with_needs(case: Case, way: Message, need: _Need) -> Message:
 
 def needs_messages(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...]:
     """Return the host memory that a way takes, if any, and its risk where that is above the limit."""
-    on_host = (Message.of("hint.on_host", host_gib=host_bytes / GIB),) if host_bytes else ()
+    on_host: tuple[Message, ...] = ()
+    if host_bytes:
+        little = host_bytes < GIB
+        on_host = (
+            Message.of("hint.on_host_little") if little else Message.of("hint.on_host", host_gib=host_bytes / GIB),
+        )
     return on_host if risk <= case.memory_risk else (*on_host, Message.of("hint.running_out", risk=risk))
 
 

@@ -18,8 +18,9 @@ from planner.performance.memory import shortfall_gib, usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given_each
 from planner.planning.fitting.lean import helpful
-from planner.planning.fitting.neighbours import fewest_safe, next_above
+from planner.planning.fitting.neighbours import Held, fewest_safe, next_above
 from planner.planning.fitting.ways import given
+from planner.planning.footprint import wider_cap
 from planner.planning.risk import risk_of
 from planner.planning.targets import (
     MAX_GPUS,
@@ -31,7 +32,7 @@ from planner.planning.targets import (
     probability,
 )
 from planner.rates.terms import Draws
-from planner.units import DAY_S, GIB
+from planner.units import DAY_S, GIB, mw_from_w
 
 CENTS_BELOW_USD = 100.0
 """A smaller budget is stated with its cents, where it has some: 0.50 is not a budget of $0."""
@@ -75,12 +76,12 @@ def _keep_least(least: dict[int, float], gpus: Ints, values: Floats) -> None:
 def refusal(case: Case, fixed: FixedLayout, near_misses: NearMisses, draws: Draws, targets: Targets) -> NoPlanError:
     """Return the error for targets that no number of GPUs meets (memory, time or money), with a sufficient change."""
     if not near_misses.wall_s:
-        return _too_big(case, fixed, near_misses, targets)
+        return _too_big(case, fixed, near_misses, draws, targets)
     evaluator = _PlanEvaluator(case=case, fixed=fixed, draws=draws, near_misses=near_misses, targets=targets)
     fastest = evaluator.least(near_misses.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
     fastest_s = fastest.figure
     if not math.isfinite(fastest_s):  # layouts that fit at mid do not under most draws
-        return _too_big(case, fixed, near_misses, targets)
+        return _too_big(case, fixed, near_misses, draws, targets)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
     if late or targets.budget_usd is None or not near_misses.cost_usd:
         return _too_slow(evaluator, fastest)
@@ -169,7 +170,8 @@ def _too_slow(evaluator: _PlanEvaluator, fastest: _LeastFigure) -> NoPlanError:
     case, targets = evaluator.case, evaluator.targets
     gpus, fastest_s = fastest.gpus, fastest.figure
     later_days = fastest_s * ROOM_RATIO / DAY_S
-    hint = Message.of("hint.later_deadline_or_gpus", deadline_days=later_days)
+    key = "hint.later_deadline_or_gpus" if targets.cap_w is None else "hint.later_deadline_or_power"
+    hint = Message.of(key, deadline_days=later_days)
     if not _at_most_allowed(case, gpus, targets):
         batch = _batch_in_time(evaluator)
         key = "hint.later_deadline" if batch is None else "hint.later_deadline_or_batch"
@@ -294,7 +296,7 @@ def _surer_or_dearer(case: Case, cheapest: _LeastFigure, targets: Targets, draws
     return Message.of("hint.or_confidence", hint=hint, confidence=percent / 100) if percent >= 50 else hint
 
 
-def _too_big(case: Case, fixed: FixedLayout, near_misses: NearMisses, targets: Targets) -> NoPlanError:
+def _too_big(case: Case, fixed: FixedLayout, near_misses: NearMisses, draws: Draws, targets: Targets) -> NoPlanError:
     gpu, node = case.cluster.gpu, case.cluster.gpus_per_node
     if targets.most_gpus < node:
         why = Message.of("error.less_than_a_node", most=targets.most_gpus, node=node, gpu=gpu.id)
@@ -308,6 +310,8 @@ def _too_big(case: Case, fixed: FixedLayout, near_misses: NearMisses, targets: T
     next_fit = None if targets.most_gpus == MAX_GPUS else next_above(case, fixed, targets.most_gpus, MAX_GPUS)
     ways = helpful(case, fixed, (1, targets.most_gpus))
     hint = Message.of("hint.try_ways", ways=ways)
+    if next_fit is not None and targets.cap_w is not None:
+        return _too_big_under_cap(case, next_fit, draws, targets, ways)
     if next_fit is not None:
         hint = fits_on(case, ("hint.fits_above", "hint.fits_above_at_risk"), next_fit.gpus, next_fit.risk, ways)
     elif (batch_and_gpus := _batch_that_fits(case, fixed)) is not None:
@@ -321,6 +325,21 @@ def _too_big(case: Case, fixed: FixedLayout, near_misses: NearMisses, targets: T
         key = "error.fits_nowhere" if next_fit is None else "error.fits_not_within"
         values |= {"needed_gib": need, "short_gib": shortfall_gib(need, room), "capacity_gib": room}
     return NoPlanError(Message.of(key, **values), hint=hint)
+
+
+def _too_big_under_cap(
+    case: Case, next_fit: Held, draws: Draws, targets: Targets, ways: tuple[Message, ...]
+) -> NoPlanError:
+    """Return the error for a run that needs more GPUs than the cap leaves, with the cap that is enough for them."""
+    assert targets.cap_w is not None
+    values: dict[str, str | int | float] = {
+        "precision": case.policy.precision, "gpu": case.cluster.gpu.id, "gpus": targets.most_gpus,
+        "cap_mw": mw_from_w(targets.cap_w),
+    }  # fmt: skip
+    cap_kw = dict(wider_cap(case, next_fit.gpus, draws).values)["cap_kw"]
+    wider = at_risk(case, Message.of("hint.fits_wider", gpus=next_fit.gpus, cap_kw=cap_kw), next_fit.risk)
+    hint = Message.of("hint.or_ways", hint=wider, ways=ways)
+    return NoPlanError(Message.of("error.fits_not_under_cap", **values), hint=hint)
 
 
 def _batch_that_fits(case: Case, fixed: FixedLayout) -> tuple[int, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -15,11 +14,11 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
 from planner.planning.counting.counts import fewest
 from planner.planning.counting.open_count import counted
-from planner.planning.footprint import gpus_allowed, limit_under_cap, peak_of
+from planner.planning.footprint import gpus_allowed, limit_under_cap, peak_of, wider_cap
 from planner.planning.targets import ROOM_RATIO, at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
-from planner.units import DAY_S, kw_from_w, mw_from_w
+from planner.units import DAY_S, mw_from_w
 
 
 def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, CapEffect | None]:
@@ -40,20 +39,31 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     if cap_w is None:
         return question, None
     if question.gpus is not None:
-        return question, _given_under_cap(case, question.gpus, cap_w, draws)
+        given = _given_under_cap(case, question.gpus, cap_w, draws)
+        return within_cap(question, given.gpus_allowed), given
     most = gpus_allowed(case, cap_w, draws)
     free = CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=most, binding=False)
     targets = targets_of(question)
     if targets.budget_alone:  # the cap is a further limit on the number of GPUs
-        return replace(question, max_gpus=min(most, targets.most_gpus)), free
-    uncapped = counted(question, case, targets, draws)
+        return within_cap(question, most), free
+    try:
+        uncapped = counted(question, case, targets, draws)
+    except NoPlanError:  # the refusal under the cap proposes only what stays below it
+        return within_cap(question, most), free
     if uncapped is None or uncapped.choice.gpus <= most:
         return question, free
     try:  # the plan may take more GPUs than needed because that is cheaper
         fewest(case, question.fixed, draws, replace(targets, most_gpus=min(most, targets.most_gpus)))
     except NoPlanError:
         return _capped(question, case, draws, uncapped.choice, free)
-    return replace(question, max_gpus=min(most, targets.most_gpus)), free
+    return within_cap(question, most), free
+
+
+def within_cap(question: Question, most: int) -> Question:
+    """Return the question with at most the number of GPUs that the cap on power leaves."""
+    if most >= targets_of(question).most_gpus:
+        return question
+    return replace(question, max_gpus=most, under_cap=True)
 
 
 def _given_under_cap(case: Case, gpus: int, cap_w: float, draws: Draws) -> CapEffect:
@@ -69,7 +79,7 @@ def _given_under_cap(case: Case, gpus: int, cap_w: float, draws: Draws) -> CapEf
         most = 0
     if over is None:
         return CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=max(gpus, most), binding=False)
-    wider, limit_w = _wider(case, gpus, draws), limit_under_cap(case, cap_w, gpus, draws)
+    wider, limit_w = wider_cap(case, gpus, draws), limit_under_cap(case, cap_w, gpus, draws)
     if most and limit_w is not None:
         hint = Message.of("hint.fewer_gpus_or_limit", gpus=most, wider=wider, limit_w=limit_w)
     elif most:
@@ -102,7 +112,7 @@ def _capped(
                 gpu=case.cluster.gpu.id,
                 cap_mw=mw_from_w(cap_w),
             ),
-            hint=Message.of("hint.allow", wider=_wider(case, gpus, draws)),
+            hint=Message.of("hint.allow", wider=wider_cap(case, gpus, draws)),
         )
     capped_s = at_confidence(case.evaluate(capped.winner, draws).wall_s, question.confidence_ratio)
     if not question.deadline_assumed:
@@ -114,7 +124,7 @@ def _capped(
                 "hint.later_under_cap",
                 deadline_days=capped_s * ROOM_RATIO / DAY_S,
                 gpus=int(capped.winner.gpus[0]),
-                wider=_wider(case, gpus, draws),
+                wider=wider_cap(case, gpus, draws),
             ),
         )
     effect = replace(free, binding=True, gpus_wanted=gpus, days_wanted=wall_s / DAY_S)
@@ -168,9 +178,3 @@ def _fastest(question: Question, case: Case, most: int) -> Choice | None:
         if choice.safe:
             return choice
     return None if choice.best is None else choice
-
-
-def _wider(case: Case, gpus: int, draws: Draws) -> Message:
-    """Return the cap that would be enough, rounded up to whole kilowatts."""
-    need_w = float(peak_of(case, gpus, draws).w)
-    return Message.of("hint.wider_cap", cap_kw=math.ceil(kw_from_w(need_w)))

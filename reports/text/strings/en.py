@@ -14,7 +14,8 @@ LADDERS: dict[str, Ladder] = {
     ),
     "unit_price": (Rung(at=0, per=1, text="${}", column="$", decimals=3, least=2),),
     "days": (
-        Rung(at=0, per=1 / 1440, text="{} minutes", column="minutes"),
+        Rung(at=0, per=1 / DAY_S, text="{} seconds", column="seconds"),
+        Rung(at=1 / 1440, per=1 / 1440, text="{} minutes", column="minutes"),
         Rung(at=1 / 12, per=HOUR_S / DAY_S, text="{} hours", column="hours"),
         Rung(at=2, per=1, text="{} days", column="days"),
     ),
@@ -1101,7 +1102,7 @@ TEXT: dict[str, str] = {
     # `mpplan compare`
     "compare.head.log": "{framework} log: {understood} of {lines} lines understood, step {reached}{of}, {starts}",
     "compare.head.of": " of {steps}",
-    "compare.head.unknown": "Unknown",
+    "compare.head.unknown": "Log: {understood} of {lines} lines understood, step {reached}{of}, {starts}",
     "compare.head.pace": "Step: {step_s} s (5th to 95th percentile: {low} to {high} s)",
     "compare.head.mean": "Step: {step_s} s",
     "compare.head.rate": ", {rate} tokens/s per GPU",

@@ -14,7 +14,8 @@ LADDERS: dict[str, Ladder] = {
     ),
     "unit_price": (Rung(at=0, per=1, text="{} 美元", column="美元", decimals=3, least=2),),
     "days": (
-        Rung(at=0, per=1 / 1440, text="{} 分钟", column="分钟"),
+        Rung(at=0, per=1 / DAY_S, text="{} 秒", column="秒"),
+        Rung(at=1 / 1440, per=1 / 1440, text="{} 分钟", column="分钟"),
         Rung(at=1 / 12, per=HOUR_S / DAY_S, text="{} 小时", column="小时"),
         Rung(at=2, per=1, text="{} 天", column="天"),
     ),
@@ -1087,7 +1088,7 @@ TEXT: dict[str, str] = {
     # `mpplan compare`
     "compare.head.log": "{framework} 日志：{lines} 行中识别出 {understood} 行，第 {reached} 步{of}，{starts}",
     "compare.head.of": "（共 {steps} 步）",
-    "compare.head.unknown": "未知框架",
+    "compare.head.unknown": "日志：{lines} 行中识别出 {understood} 行，第 {reached} 步{of}，{starts}",
     "compare.head.pace": "每步 {step_s} 秒（第 5 至第 95 百分位：{low} 至 {high} 秒）",
     "compare.head.mean": "每步 {step_s} 秒",
     "compare.head.rate": "，每张 GPU 每秒 {rate} 词元",

@@ -142,8 +142,11 @@ def options(hint: str) -> list[Question]:
 
 SHORT_OF_MEMORY = {
     "error.no_plan_on", "error.fits_nowhere", "error.fits_not_within", "error.likely_fits_nowhere",
-    "error.likely_fits_not_within",
+    "error.likely_fits_not_within", "error.fits_not_under_cap",
 }  # fmt: skip
+
+
+SHORT_OF_POWER = {"why.over_cap", "error.cap_below_server"}
 
 
 def refusal_of(question: Question) -> NoPlanError | None:
@@ -158,11 +161,23 @@ def refusal_of(question: Question) -> NoPlanError | None:
 @examples(12)
 @given(questions(hard=True))
 def test_what_a_refusal_proposes_is_accepted(question):
+    assert_proposals_accepted(question)
+
+
+@examples(12)
+@given(questions(hard=True), st.sampled_from(("7kW", "25kW", "100kW", "400kW")))
+def test_what_a_refusal_under_a_power_cap_proposes_is_accepted(question, cap):
+    assert_proposals_accepted(question | {"power_cap": cap})
+
+
+def assert_proposals_accepted(question: Question):
+    """What fits, or stays under the cap, may still miss a target."""
     try:
         refusal = refusal_of(question)
     except UsageError:  # of no use here, and rare
         return
     for option in [] if refusal is None else options(str(refusal.hint)):
         further = refusal_of(question | option)
-        fits = further is None or further.key not in SHORT_OF_MEMORY
-        assert fits if refusal.key in SHORT_OF_MEMORY else further is None, option  # what fits may miss a target
+        short = next((keys for keys in (SHORT_OF_MEMORY, SHORT_OF_POWER) if refusal.key in keys), None)
+        accepted = further is None or (short is not None and further.key not in short)
+        assert accepted, (refusal.key, option, None if further is None else further.key)

@@ -37,7 +37,7 @@ def test_a_time_is_said_in_minutes_and_seconds(seconds: float, text: str) -> Non
                 "numerics_skipped_step_ratio": 0.02,
                 "numerics_emulated": True,
             },
-            "n: cannot tell, loss -0.0042, 2% of steps skipped, emulated",
+            "n: cannot tell, loss \N{MINUS SIGN}0.0042, 2% of steps skipped, emulated",
         ),
         ({"probe_id": "x", "status": "oom", "reason": "not enough memory"}, "x: oom: not enough memory"),
     ],
@@ -80,7 +80,7 @@ def test_a_verification_is_a_table_with_its_medians_against_their_targets() -> N
 
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[1] == "llama-1b/bf16-fsdp time ms 103 100 25.0% +3.0% ok"
-    assert lines[2] == "llama-1b/bf16-fsdp memory GiB 0.99 1 - -1.0% ok"
+    assert lines[2] == "llama-1b/bf16-fsdp memory GiB 0.99 1 - \N{MINUS SIGN}1.0% ok"
     assert "time: median error 3.0%, largest 3.0%, 1 case, target 5%" in text
     assert "memory: median error 1.0%, largest 1.0%, 1 case, target 3%" in text
     assert "energy" not in text

@@ -15,6 +15,7 @@ from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
 from planner.rates.parameters import shipped_parameters
 from reports.text.messages import word
+from reports.text.names import pretty_gpu
 from tests.planner.build import SAID, make_question, parts, price, prices, rates_and_prices, site, unknown_price
 
 briefly = partial(estimate, detailed=False)
@@ -174,6 +175,17 @@ def test_a_stale_price_is_a_gap_and_what_else_there_is_to_know_a_warning():
     assert answer.warnings == (FEW,)
 
 
+def test_stale_prices_of_some_of_the_gpus_name_them():
+    stale, both = Gap.of("price.stale", as_of="2026-11-20", rows="p001"), (H100, "h200-sxm-141gb")
+    fresh, old = price(H100), replace(price("h200-sxm-141gb"), gap=stale)
+    (named,) = answer_of(priced={H100: fresh, old.gpu: old}, gpu=",".join(both)).gaps
+    (united,) = answer_of(priced={H100: replace(fresh, gap=stale), old.gpu: old}, gpu=",".join(both)).gaps
+
+    assert word(named.what) == "stale prices of the H200 SXM 141\N{NO-BREAK SPACE}GB"
+    assert word(named.why) == word(stale.why)
+    assert united == stale
+
+
 def test_a_warning_that_two_gpus_share_is_said_once():
     price_by_gpu = {gpu: replace(price(gpu), warnings=(CLOCK,)) for gpu in (H100, "h200-sxm-141gb")}
 
@@ -241,8 +253,8 @@ def test_an_own_hour_without_a_price_of_electricity_does_not_claim_to_have_it():
     (own,) = (row for row in answer_of(Ledger(owned=lacking)).assumptions if row.id == "own")
 
     assert word(own.message) == (
-        f"An hour on your own {H100} costs at least $2.00 without its electricity where 80% of all hours are used; "
-        "renting one costs $3.49, and the break-even utilisation is at least 48%."
+        f"An hour on your own {pretty_gpu(H100)} costs at least $2.00 without its electricity where 80% of all "
+        "hours are used; renting one costs $3.49, and the break-even utilisation is at least 48%."
     )
 
 
@@ -338,6 +350,6 @@ def test_a_stand_in_that_no_gpu_needed_is_said_to_be_unused():
     (gpu,) = own
 
     (warning,) = collect_warnings(asked, own, {})
-    assert word(warning) == f"--price-like a100-sxm4-80gb was not used: {gpu} has a price of its own"
+    assert word(warning) == f"--price-like a100-sxm4-80gb was not used: {pretty_gpu(gpu)} has a price of its own"
     assert collect_warnings(asked, {gpu: replace(own[gpu], like="a100-sxm4-80gb")}, {}) == ()
     assert collect_warnings(asked, {gpu: replace(own[gpu], usd_per_gpu_h=None)}, {}) == ()

@@ -57,6 +57,17 @@ def test_cards_on_the_curve_are_what_they_are_when_they_are_asked_for(gpus, size
         assert alone.duration_days.mid == pytest.approx(point.duration_days.mid, rel=0.02)
 
 
+def test_points_of_a_fine_tuning_have_the_default_batch_of_their_own_number_of_gpus():
+    asked = {"model": "llama-3.1-70b", "method": "sft", "examples": "20000"}
+    points = [point for point in curve(**asked, gpus="46") if not point.chosen and point.gpus >= 32]
+
+    assert [point.gpus for point in points][:2] == [32, 48]
+    for point in points[:2]:
+        (alone,) = [other for other in curve(**asked, gpus=str(point.gpus)) if other.chosen]
+        assert alone.global_batch == point.global_batch
+        assert alone.duration_days.mid == pytest.approx(point.duration_days.mid, rel=0.001)
+
+
 def test_a_point_beside_a_number_that_was_open_has_the_layouts_that_it_has_where_it_is_given():
     """448 GPUs took longer than 320 on the curve: their 28 stages, of 80 layers, are tried on a given number alone."""
     asked = {"params": "70B", "tokens": "20B", "gpu": "a100-pcie-40gb", "global_batch": "32", "offload": "optimizer"}

@@ -159,6 +159,14 @@ def test_a_wrong_offer_is_named_with_its_line(offer, old, new, problem):
     assert "quote.toml:" in caught.value.message
 
 
+def test_a_short_name_means_the_usual_gpu_and_the_answer_says_so(offer):
+    quote = offer(GOOD.replace("h100-sxm5-80gb", "h100"))
+
+    assert quote.price.gpu == "h100-sxm5-80gb"
+    assert "`h100` is taken to mean h100-sxm5-80gb, the usual one" in word(quote.price.warnings[0])
+    assert offer(GOOD).price.warnings == ()
+
+
 def test_an_offer_for_another_gpu_is_refused(offer):
     with pytest.raises(InputFileError, match="the offer is for `h100-sxm5-80gb`, not for `l4`"):
         offer(GOOD, gpu="l4")

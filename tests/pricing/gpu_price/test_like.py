@@ -11,6 +11,7 @@ from planner.evidence import EvidenceKind
 from pricing.gpu_price.like import nearest_priced, priced_or_like
 from pricing.gpu_price.price import quote_gpu
 from reports.text.messages import word
+from reports.text.names import pretty_gpu
 
 H800, H100, H200 = "h800-sxm5-80gb", "h100-sxm5-80gb", "h200-sxm-141gb"
 
@@ -35,7 +36,7 @@ def test_every_source_of_a_stand_in_says_so_and_is_an_assumption(price_of):
     assert {row.kind for row in price.evidence} == {EvidenceKind.ASSUMED}
     assert all(row.gpu == H800 and f"stand-in for {H800}" in row.what and H100 in row.what for row in price.evidence)
     assert not {row.id for row in price.evidence} & {row.id for row in price_of(H100).evidence}
-    assert word(price.basis).startswith(f"that of the {H100}, a stand-in for the {H800}")
+    assert word(price.basis).startswith(f"that of the {pretty_gpu(H100)}, a stand-in for the {pretty_gpu(H800)}")
 
 
 def test_a_gpu_with_a_price_keeps_it(price_of):
@@ -46,7 +47,7 @@ def test_without_a_stand_in_the_price_stays_unknown_and_the_reason_names_the_nea
     price = priced_or_like(H800, None, price_of)
 
     assert price.usd_per_gpu_h is None
-    assert H100 in word(price.gap.why)
+    assert pretty_gpu(H100) in word(price.gap.why)
     assert "--price-like" in word(price.gap.effect)
 
 
@@ -55,8 +56,10 @@ def test_a_stand_in_that_has_no_price_itself_leaves_it_unknown(price_of):
 
     assert (price.usd_per_gpu_h, price.like) == (None, None)
     why = word(price.gap.why)
-    assert why.startswith(f"the price book has no row for {H800}; the nearest GPU that has one is the {H100}")
-    assert why.endswith("the mi300x-192gb named by --price-like has no price either")
+    assert why.startswith(
+        f"the price book has no row for {pretty_gpu(H800)}; the nearest GPU that has one is the {pretty_gpu(H100)}"
+    )
+    assert why.endswith(f"the {pretty_gpu('mi300x-192gb')} named by --price-like has no price either")
 
 
 def test_a_provider_without_the_gpu_prices_it_as_the_stand_in(today):

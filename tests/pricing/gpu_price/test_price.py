@@ -18,6 +18,7 @@ from pricing.files.exchange_rates import ExchangeRate
 from pricing.gpu_price.price import given_price, quote_from
 from pricing.gpu_price.query import PriceQuery
 from reports.text.messages import word
+from reports.text.names import pretty_gpu
 
 H100 = "h100-sxm5-80gb"
 
@@ -50,7 +51,7 @@ def test_three_providers_that_agree_by_chance_have_the_typical_spread(today):
     assert price.usd_per_gpu_h.mid == pytest.approx(1.5484)
     assert price.usd_per_gpu_h.low < 1.2
     assert price.usd_per_gpu_h.high > 2.3
-    assert "only 3 providers known for l40s: the range is at least" in " ".join(map(word, price.warnings))
+    assert "only 3 providers known for L40S: the range is at least" in " ".join(map(word, price.warnings))
 
 
 @pytest.mark.parametrize(("gpu", "providers"), [(H100, 3), ("h200-sxm-141gb", 3), ("a10", 1)])
@@ -61,7 +62,10 @@ def test_spot_prices_have_at_least_the_typical_spread_of_those_on_demand(today, 
     assert price.usd_per_gpu_h.high > 1.5 * price.usd_per_gpu_h.mid
     assert price.usd_per_gpu_h.low < 0.75 * price.usd_per_gpu_h.mid
     told = " ".join(map(word, price.warnings))
-    assert f"known with a spot price for {gpu}: the range is at least the typical spread of on-demand prices" in told
+    assert (
+        f"known with a spot price for {pretty_gpu(gpu)}: the range is at least the typical spread of on-demand prices"
+        in told
+    )
 
 
 def test_with_one_or_two_providers_the_range_is_at_least_the_typical_spread(today):
@@ -77,7 +81,7 @@ def test_marketplace_asks_have_no_vote(today):
     price = quote_gpu("rtx-5090", as_of=today)
 
     assert price.usd_per_gpu_h is None
-    assert "only marketplace offers are known for rtx-5090 (vast)" in word(price.gap.why)
+    assert "only marketplace offers are known for RTX 5090 (vast)" in word(price.gap.why)
     assert quote_gpu("rtx-5090", provider="vast", as_of=today).usd_per_gpu_h.mid == 0.44
 
 
@@ -86,7 +90,8 @@ def test_a_gpu_without_rows_has_a_gap_and_no_price(today):
 
     assert price.usd_per_gpu_h is None
     assert word(price.gap.why) == (
-        "the price book has no row for mi300x-192gb; the nearest GPU that has one is the h200-sxm-141gb"
+        f"the price book has no row for {pretty_gpu('mi300x-192gb')}; "
+        f"the nearest GPU that has one is the {pretty_gpu('h200-sxm-141gb')}"
     )
     assert "the cost is unknown" in word(price.gap.effect)
 
@@ -212,7 +217,7 @@ def test_a_clock_before_every_row_is_named():
     price = quote_gpu(H100, as_of=date(2020, 1, 1))
 
     assert price.usd_per_gpu_h is None
-    assert "every row for h100-sxm5-80gb is from 2023-11-16 or later: check the clock" in word(price.gap.why)
+    assert f"every row for {pretty_gpu(H100)} is from 2023-11-16 or later: check the clock" in word(price.gap.why)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +267,7 @@ def test_a_price_that_is_not_plausible_in_dollars_is_left_out_and_named(today, r
     named = "osaka with 60000 JPY = 390.00 USD at 0.0065 (2026-11-01)"
     assert any(f"above 200 USD per GPU-hour are left out: {named}" in word(warning) for warning in priced.warnings)
     assert alone.usd_per_gpu_h is None
-    assert f"no price of {H100} is plausible in USD per GPU-hour: {named}" in word(alone.gap.why)
+    assert f"no price of {pretty_gpu(H100)} is plausible in USD per GPU-hour: {named}" in word(alone.gap.why)
 
 
 def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_one_was_left_out(today, row):
@@ -292,8 +297,8 @@ def test_rows_without_an_exchange_rate_are_left_out_beside_others_and_their_curr
         return [word(warning) for warning in price.warnings if warning.key == "price.warning.no_rate"]
 
     no_rate = "are left out: `exchange_rates.csv` of your data folder has no rate on or before 2026-11-20"
-    assert left_out(()) == [f"prices of {H100} in EUR, GBP {no_rate}"]
-    assert left_out((rate,)) == [f"prices of {H100} in EUR {no_rate}"]
+    assert left_out(()) == [f"prices of {pretty_gpu(H100)} in EUR, GBP {no_rate}"]
+    assert left_out((rate,)) == [f"prices of {pretty_gpu(H100)} in EUR {no_rate}"]
     assert left_out((rate, replace(rate, currency="EUR"))) == []
 
 

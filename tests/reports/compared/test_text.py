@@ -35,6 +35,12 @@ def test_what_is_unknown_says_why():
     assert "cost          unknown: no price (`--price`, or a plan that has one)" in to_text(no_price)
 
 
+def test_a_table_of_steps_has_no_framework_to_name():
+    table = log_of(["step,step_time_s", *(f"{step},0.5" for step in range(1, 31))])
+
+    assert to_text(to_compare_document(compare(table, None, Given()), "0")).startswith("Log: 30 of 31 lines")
+
+
 def test_times_are_told_in_the_unit_that_they_fill_and_cents_as_less_than_one():
     priced = Given(gpus=8, price_usd_per_gpu_h=3.0)
     texts = [

@@ -158,6 +158,7 @@ def test_money_reads_as_english_and_as_chinese_write_it():
         ("params", 70e9, "70B", "70B"),
         ("days", 0.5, "12 hours", "12 小时"),
         ("days", 0.01, "14.4 minutes", "14.4 分钟"),
+        ("days", 0.097 / 1440, "5.82 seconds", "5.82 秒"),
         ("energy", 0.5, "500 kWh", "500 千瓦时"),
         ("energy", 1200, "1.2 GWh", "1.2 吉瓦时"),
         ("carbon", 0.25, "250 kg CO₂e", "250 千克 CO₂e"),

@@ -161,14 +161,14 @@ def test_a_chinese_template_holds_no_english_beyond_names():
         ),
         (
             Message.of("price.warning.few_providers", count=1, gpu="l4"),
-            "only 1 provider known for l4: the range is at least the typical spread for GPUs with five or more",
-            "l4 只有 1 家供应商：区间不小于有五家以上供应商的 GPU 的典型价差",
+            "only 1 provider known for L4: the range is at least the typical spread for GPUs with five or more",
+            "L4 只有 1 家供应商：区间不小于有五家以上供应商的 GPU 的典型价差",
         ),
         (
             Message.of("price.warning.few_providers_of", count=3, gpu="l4", commitment="spot", known="on-demand"),
-            "only 3 providers known with a spot price for l4: the range is at least the typical spread of on-demand "
+            "only 3 providers known with a spot price for L4: the range is at least the typical spread of on-demand "
             "prices for GPUs with five or more providers",
-            "l4 的 spot 价格只有 3 家供应商：区间不小于有五家以上供应商的 GPU 的 on-demand 典型价差",
+            "L4 的 spot 价格只有 3 家供应商：区间不小于有五家以上供应商的 GPU 的 on-demand 典型价差",
         ),
         (
             Message.of("assumption.deadline", value="30d", note=""),
@@ -249,8 +249,8 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 time_ratio=0.5,
                 risk=0.0,
             ),
-            "T4: with --loss fused, the run would take 2 days on the same GPUs, 50% of the time planned, and run out "
-            "of memory with a probability of less than 1%",
+            "T4: with --loss fused, the run would take 2 days on the same hardware, 50% of the time planned, and run "
+            "out of memory with a probability of less than 1%",
             "T4：加上 --loss fused，在同样的 GPU 上需 2 天（为所选方案时间的 50%），显存不足的概率为 1% 以下",
         ),
         (Message.of("why.too_big", over_gib=1303.12), "1,303.1 GiB too much", "显存超出 1,303.1 GiB"),
@@ -270,12 +270,19 @@ def as_json(message: Message) -> dict[str, object]:
     return {"key": message.key, "values": nested}
 
 
+def test_a_large_vocabulary_has_a_thousands_separator():
+    shape = dict.fromkeys(("params", "layers", "hidden", "heads", "kv_heads"), 1)
+    text = word(Message.of("note.shape", **shape, ffn="FFN 4", vocab=50257))
+
+    assert text.endswith("vocabulary 50,257")
+
+
 def test_the_json_shape_is_worded_alike():
     message = Message.of("gap.price.missing.why", why=Message.of("price.no_row", gpu="l4"))
     document = json.loads(json.dumps(as_json(message)))
 
     assert is_message(document)
-    assert word(document) == word(message) == "the price book has no row for l4"
+    assert word(document) == word(message) == "the price book has no row for L4"
 
 
 def test_text_is_given_back_as_it_is():

@@ -50,7 +50,7 @@ def test_a_pair_says_how_it_was_run_and_shouts_where_it_is_not_equal(monkeypatch
 
     row = next(line for line in text.splitlines() if "nvfp4" in line)
     assert row.split("  ")[0] == "char-lm"
-    for cell in ("emulated", "+0.002", "-0.01 … +0.04", "± 0.02", "NOT equivalent", "8 of 11", "nats"):
+    for cell in ("emulated", "+0.002", "\N{MINUS SIGN}0.01 … +0.04", "± 0.02", "NOT equivalent", "8 of 11", "nats"):
         assert cell in row
 
 
@@ -167,7 +167,7 @@ def test_layers_stand_in_the_order_of_the_document_with_what_could_not_be_told()
     lines = numerics_text(DOCUMENT | {"sensitivity": [row]}).splitlines()
 
     head, norm = (next(line for line in lines if line.lstrip().startswith(name)) for name in ("head ", "norm "))
-    assert head.split()[-4:] == ["-0.01", "…", "+0.02", "yes"]
+    assert head.split()[-4:] == ["\N{MINUS SIGN}0.01", "…", "+0.02", "yes"]
     assert norm.split()[-2:] == ["–", "–"]
     assert "char-lm: head suffers most" in lines
     assert "char-lm: FP32 does not repeat" in lines
@@ -181,7 +181,7 @@ def test_a_schedule_that_nobody_can_recommend_says_so():
 
     text = numerics_text(DOCUMENT | {"schedule": [row]})
 
-    assert "-0.08 … +0.06" in text
+    assert "\N{MINUS SIGN}0.08 … +0.06" in text
     assert "digits-cnn: cannot be told with 4 seeds" in text
 
 

@@ -126,7 +126,7 @@ def test_a_plan_for_another_gpu_says_what_the_calibration_does_not_know(run, thr
         "our-stack.json",
     )
 
-    assert any("the calibration was learned on h100-sxm5-80gb" in line for line in json.loads(result.out)["warnings"])
+    assert any("the calibration was learned on H100 SXM5 80 GB" in line for line in json.loads(result.out)["warnings"])
 
 
 def test_lines_that_are_left_out_are_counted():
@@ -166,7 +166,7 @@ def test_validation_of_other_gpus_or_with_another_version_s_file_is_warned_about
     older = run("validate", three, "--calibration", "older.json").err
     planned = json.loads(run("estimate", "--params", "7B", "--gpus", "8", "--calibration", "older.json", "--json").out)
 
-    assert "warning: the calibration was learned on h100-sxm5-80gb: for a100-sxm4-80gb it says" in far
+    assert "warning: the calibration was learned on H100 SXM5 80 GB: for A100 SXM4 80 GB it says" in far
     assert "was learned on" not in older
     for told in (older, " ".join(planned["warnings"])):
         assert "`older.json` was written by mpplan 0.0.9, and this is " in told
@@ -232,7 +232,7 @@ def test_what_a_record_of_the_gpu_measured_is_used_and_named(run, file, home):
     mids = [json.loads(made.out)["runs"][0]["mid"] for made in (used, unused)]
     assert mids[0] != mids[1]
     assert "was learned with" not in used.err
-    assert "`our-stack.json` was learned with h200 of h200-sxm-141gb, which this plan does not use" in unused.err
+    assert "`our-stack.json` was learned with h200 of H200 SXM 141 GB, which this plan does not use" in unused.err
 
 
 def test_rows_to_learn_from_are_predicted_with_a_record_that_is_named(run, file, home):

@@ -163,7 +163,7 @@ def test_a_crossed_limit_exits_7_names_it_and_still_prints_the_answer(run, limit
 
 MONEY_FILES = {
     "own.toml": ("[use]\nutilisation_ratio = 80\n", "own.toml:2: use.utilisation_ratio: expected a number"),
-    "quote.toml": ('vendor = "A"\ngpu = "h100"\nprice_per_gpu_h = 0\n', "quote.toml:2: gpu: "),
+    "quote.toml": ('vendor = "A"\ngpu = "a100-sxm4"\nprice_per_gpu_h = 0\n', "quote.toml:2: gpu: "),
     "beside.toml": ("[storage]\nchekpoints = 3\n", "beside.toml:2: storage.chekpoints: unknown key"),
     "tariff.toml": ("period = [1, 2]\n", "tariff.toml:1: period: expected [[period]] tables"),
 }
@@ -279,7 +279,7 @@ BAD = {
     "a budget and offers of a marketplace alone": (
         ("--params", "3B", "--gpu", "rtx-5090", "--budget", "2k"),
         2,
-        "only marketplace offers are known for rtx-5090 (vast); choose one with --provider",
+        "only marketplace offers are known for RTX 5090 (vast); choose one with --provider",
         "--price",
     ),
     "measurements that are not there": ((*SMALL, "--records", "none.jsonl"), 2, "none.jsonl", ""),

@@ -35,7 +35,7 @@ def test_what_was_measured_and_learned_for_it_is_said(run, home):
 
     assert result.code == 0
     assert document["warnings"][0] == "calibrated on 1 of your own runs from `runs.csv` (`ours.json`)"
-    assert document["warnings"][1].startswith("the calibration was learned on l40s: for rtx-4090 it says")
+    assert document["warnings"][1].startswith("the calibration was learned on L40S: for RTX 4090 it says")
     assert document["warnings"][-1].startswith("the calibration was learned from vision models")
     assert all(f"warning: {line}" in " ".join(result.err.split()) for line in document["warnings"])
 

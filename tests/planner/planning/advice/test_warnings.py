@@ -157,7 +157,7 @@ def test_what_is_named_of_a_faster_layout_is_what_differs_from_the_plan():
     warning = faster_at_a_risk(about, case, best_given(case, about.fixed, about.gpus))
 
     assert warning is not None
-    assert "TP2 instead of TP4 on the same GPUs" in word(warning)
+    assert "TP2 instead of TP4 on the same hardware" in word(warning)
     assert word(warning).endswith("plan it with --memory-risk 15%")
     open_one = make_question(**{name: value for name, value in RISKY[1].items() if name != "gpus"})
     elsewhere = faster_at_a_risk(open_one, case, best_given(case, about.fixed, about.gpus))
@@ -175,7 +175,9 @@ def test_all_gpus_of_the_nodes_are_named_where_they_end_sooner_and_cost_less(gpu
 
     assert len(messages) == is_named
     for text in map(word, messages):
-        assert text.startswith("40 × H100 SXM5 80\N{NO-BREAK SPACE}GB, which fill the 5 nodes that the 37 requested ")
+        assert text.startswith(
+            "40 × H100 SXM5 80\N{NO-BREAK SPACE}GB, the whole of 5 nodes instead of the 37 requested, "
+        )
         assert "% sooner and cost " in text
 
 

@@ -7,9 +7,11 @@ import pytest
 from planner.errors import Message
 from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
-from planner.planning.fitting.lean import MORE_MEMORY, helpful
+from planner.planning.fitting.lean import MORE_MEMORY, helpful, needs_messages
 from planner.planning.fitting.ways import leaner
 from planner.planning.risk import WORTH_TRYING
+from planner.units import GIB
+from reports.text.messages import word
 from tests.planner.build import case_of
 
 FUSED = Message.of("flag.with_value", input="loss", value="fused")
@@ -25,6 +27,13 @@ def plain(way: Message) -> Message:
 
 def names(ways: tuple[Message, ...]) -> list[str]:
     return [str(dict(plain(way).values).get("input", plain(way).key)) for way in ways]
+
+
+def test_less_than_a_gib_on_the_host_is_not_called_none():
+    little, more = (needs_messages(case_of(**SMALL), gib * GIB, 0.0)[0] for gib in (0.01, 1.2))
+
+    assert word(little) == "less than 1 GiB of each host's memory"
+    assert word(more) == "1 GiB of each host's memory"
 
 
 def test_what_lowers_nothing_is_not_offered():

@@ -174,3 +174,25 @@ def test_gpus_given_are_held_against_the_cap_themselves_and_not_by_whole_servers
     assert hint["key"] == "hint.allow_or_limit"
     limited = answer_of(params="7B", tokens="20B", gpus="8", power_cap="9kW", power_limit=str(hint["limit_w"]))
     assert plan_of(limited).gpus == 8
+
+
+@pytest.mark.parametrize("targets", [{"deadline": "1h"}, {"deadline": "6h", "gpus": "64"}])
+def test_a_deadline_missed_under_the_cap_is_put_off_to_one_that_is_met_under_it(targets):
+    asked = targets | {"params": "7B", "tokens": "20B", "power_cap": "100kW"}
+    with pytest.raises(NoPlanError) as caught:
+        answer_of(**asked)
+    offered = re.search(r"--deadline ([0-9.]+h)", word(caught.value.hint or ""))
+    assert offered is not None
+
+    assert plan_of(answer_of(**asked | {"deadline": offered[1]})).peak_power_mw <= 0.1
+    assert "--gpus" not in word(caught.value.hint)
+
+
+@pytest.mark.parametrize("target", [{"gpus": "8"}, {"budget": "3000"}])
+def test_a_run_that_needs_more_gpus_than_the_cap_leaves_names_a_cap_that_holds_them(target):
+    with pytest.raises(NoPlanError) as caught:
+        answer_of(params="405B", tokens="1B", power_cap="100kW", **target)
+    offered = re.search(r"--gpus ([0-9]+) --power-cap ([0-9]+kW)", word(caught.value.hint or ""))
+    assert offered is not None
+
+    assert plan_of(answer_of(params="405B", tokens="1B", gpus=offered[1], power_cap=offered[2])).fits
