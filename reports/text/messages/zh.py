@@ -70,9 +70,9 @@ TEMPLATES: dict[str, str] = {
     "assumption.skipped_steps_emulated": "{precision} 下有 {ratio:.2%} 的步因损失缩放溢出而跳过并重做，由 {device} 上的 {task} 实测（算术为模拟）。",
     # notes of the inputs
     "note.derived_shape": "推算的形状：{shape}",
-    "note.shape": "{params:params} 参数，{layers} 层，隐藏维度 {hidden}，{heads} 个头（{kv_heads} 个键值头），{ffn}，词表 {vocab:,}",
-    "note.ffn": "前馈 {hidden}",
-    "note.experts": "{experts} 个专家（每个 {hidden}），每词元 {top_k} 个",
+    "note.shape": "{params:params} 参数，{layers} 层，隐藏维度 {hidden:,}，{heads} 个头（{kv_heads} 个键值头），{ffn}，词表 {vocab:,}",
+    "note.ffn": "前馈 {hidden:,}",
+    "note.experts": "{experts} 个专家（每个 {hidden:,}），每词元 {top_k} 个",
     "note.image_model": "{params:params} 参数，边长 {pixels} 像素的图像每张前向 {gflop:.3g} GFLOP",
     "note.image_scaled": "运算量按面积从边长 {counted} 像素换算",
     "note.imagenet": "ImageNet-1k",

@@ -329,7 +329,7 @@ def test_a_list_of_texts_is_read_with_its_messages_and_written_back_the_same():
     assert as_fields("warnings", []) == {"warnings": []}
 
 
-@pytest.mark.parametrize(("lang", "today"), [("en", "for a plan at today's prices"), ("zh", "若按今天的价格规划")])
+@pytest.mark.parametrize(("lang", "today"), [("en", "get today's with"), ("zh", "若按今天的价格规划")])
 def test_stale_prices_are_refreshed_only_for_a_plan_of_today(lang, today):
     """`mpplan prices refresh` gets the prices of today, which do not count for an earlier --as-of."""
     text = word(Gap.of("price.stale", as_of="2025-06-01", rows="lambda (2025-02-28)").effect, lang)
