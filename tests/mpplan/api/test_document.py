@@ -33,7 +33,7 @@ def test_a_gap_has_three_sentences_with_their_messages():
     (gap,) = DOCUMENT["gaps"]
 
     assert gap["key"] == "price.missing"
-    assert gap["why"] == "the price book has no row for h100-sxm5-80gb"
+    assert gap["why"] == "the price book has no row for H100 SXM5 80 GB"
     assert [gap[f"{name}_message"]["key"] for name in ("what", "why", "effect")] == [
         "gap.price.missing.what", "gap.price.missing.why", "gap.price.missing.effect",
     ]  # fmt: skip

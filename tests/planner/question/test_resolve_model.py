@@ -109,6 +109,6 @@ def test_a_shape_is_described_in_one_line():
     text = word(describe(make_question(model="mixtral-8x7b").model))
 
     assert "46.7B parameters" in text
-    assert "8 experts of 14336, top 2" in text
-    assert "FFN 2816" in word(describe(shape()))
+    assert "8 experts of 14,336, top 2" in text
+    assert "FFN 2,816" in word(describe(shape()))
     assert "\n" not in text
