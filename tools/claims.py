@@ -20,6 +20,7 @@ from planner.claims.verdict import Judged
 from planner.hardware.catalogue import find_gpu
 from reports.text.claims import counts, ends, source_of, stands_words, verdict_words
 from reports.text.messages import word
+from reports.text.numbers import with_minus
 
 TEMPLATE = Path(__file__).with_name("claims.template.md")
 PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
@@ -32,7 +33,7 @@ def _whole(value: float) -> str:
 
 def _change(ratio: float) -> str:
     """Format a share with its sign, for example `−80%`."""
-    return f"{ratio:+.0%}".replace("-", "−")
+    return with_minus(f"{ratio:+.0%}")
 
 
 def _row(change: Change) -> str:

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from reports.text.numbers import MINUS
+from reports.text.numbers import MINUS, with_minus
 
 _FIGURE = re.compile(rf"[{MINUS}+–0-9][0-9.,]*(e[{MINUS}+-]?\d+)?(%| x)?( / [0-9.]+%)?")
 NONE = "–"
@@ -25,7 +25,7 @@ def signed(ratio: float | None, digits: int = 0) -> str:
 
 def _unsigned_zero(text: str) -> str:
     """Write the sign as a minus sign; a figure that rounds to zero has none."""
-    return text.replace("-", MINUS) if re.search("[1-9]", text) else text.lstrip("+-")
+    return with_minus(text) if re.search("[1-9]", text) else text.lstrip("+-")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int | None = None) -> str:

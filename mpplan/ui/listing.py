@@ -10,7 +10,6 @@ from textwrap import wrap
 
 from mpplan.ui.console import LEAST_COLUMNS
 from mpplan.ui.sink import folded
-from reports.text.numbers import MINUS
 
 UNKNOWN = "–"
 """Content of a cell for a value that is unknown."""
@@ -138,11 +137,6 @@ def figure(value: float | None, scale: float = 1.0, digits: int = 4) -> str:
         return "-"
     rounded = float(f"{value / scale:.{digits}g}")
     return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:g}"
-
-
-def with_minus(number: str) -> str:
-    """Return a formatted number with the minus sign of all other output (U+2212)."""
-    return MINUS + number[1:] if number.startswith("-") else number
 
 
 def _is_figure(cell: str) -> bool:

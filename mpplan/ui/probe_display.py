@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpplan.ui.console import note
-from mpplan.ui.listing import counted, figure, table, with_minus
+from mpplan.ui.listing import counted, figure, table
 from mpplan.ui.sink import folded, uncleaned
 from planner.records.measurement import Measurement
 from planner.units import GIB, MILLI, MINUTE_S, TERA
+from reports.text.numbers import with_minus
 
 if TYPE_CHECKING:
     from probes.record.summary import SummaryRow

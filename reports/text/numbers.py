@@ -37,6 +37,11 @@ Ladder = tuple[Rung, ...]
 MINUS = "−"
 
 
+def with_minus(number: str) -> str:
+    """Return a number as Python formats it with the minus sign of all output (U+2212)."""
+    return MINUS + number[1:] if number.startswith("-") else number
+
+
 def magnitude(value: float) -> int:
     """Return the power of ten of the first significant digit; 0 for 0."""
     return Decimal(value).adjusted() if value else 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpplan.ui.listing import UNKNOWN, counted, figure, folding, power_of_two, with_minus, wrapped
+from mpplan.ui.listing import UNKNOWN, counted, figure, folding, power_of_two, wrapped
+from reports.text.numbers import with_minus
 
 Plain = Mapping[str, Any]
 

@@ -9,10 +9,11 @@ import typer
 from mpplan.commands.planning.runs_file import read_runs
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import counted, table, with_minus
+from mpplan.ui.listing import counted, table
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import working
 from planner.errors import UsageError
+from reports.text.numbers import with_minus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,6 +6,7 @@ from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words, strong
 from reports.text.names import pretty_gpu
+from reports.text.numbers import with_minus
 from reports.view import Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import count_cell, none_cell
 
@@ -101,5 +102,5 @@ def _figure(kind: str, value: float | None, sold: float | None, words: Words) ->
     if value is None or not sold:
         return none_cell(words)
     change = value / sold - 1.0
-    detail = f"{change:+.1%}".replace("-", "−") if abs(change) >= 0.0005 else ""
+    detail = with_minus(f"{change:+.1%}") if abs(change) >= 0.0005 else ""
     return Cell(text=words.value(kind, value), detail=detail, sort=value)

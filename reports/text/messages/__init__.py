@@ -22,7 +22,7 @@ from planner.units import DAY_S, parse_duration_s, write_duration
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
-from reports.text.numbers import MINUS, magnitude
+from reports.text.numbers import magnitude, with_minus
 
 YEAR_DAYS = 365
 """Number of days in a year, as messages count them."""
@@ -98,7 +98,7 @@ class _Template(Formatter):
         if self._words.has(f"{format_spec}.other"):
             return self._words.count(format_spec, int(value))
         text = str(super().format_field(value, format_spec))
-        return MINUS + text[1:] if format_spec and text.startswith("-") and not isinstance(value, str) else text
+        return with_minus(text) if format_spec and not isinstance(value, str) else text
 
     def _chance(self, ratio: float, decimals: int) -> str:
         """Format a probability; decimals are given if it would otherwise look equal to one that it is compared with."""
